@@ -27,6 +27,17 @@ def parse_settings(settings: Iterable[str], where: str = "--set") -> dict[str, A
     return parsed
 
 
+def parse_parameters(settings: Iterable[str], where: str = "--set") -> dict[str, Any]:
+    """Return the parameters of a ranker; ``loss=FILE.py`` is the loss that this file defines."""
+    parsed = parse_settings(settings, where)
+    named = parsed.get("loss")
+    if isinstance(named, str) and named.endswith(".py"):
+        from rankwright.losses.function import from_file
+
+        parsed["loss"] = from_file(named)
+    return parsed
+
+
 def parse_value(text: str) -> Any:
     """Return a number, true, false, null or list for what looks like one, else the text.
 

@@ -246,7 +246,7 @@ def _group_table(result: TableResult, group: ColumnGroup, title: str) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for column in group.columns:
-        table.add_column(column.name, justify="right")
+        table.add_column(column.name, justify="right", overflow="fold")  # long names, never cut
     by_place = {(cell.row, cell.column): cell for cell in result.cells}
     for row in result.experiment.row_names:
         cells = [by_place.get((row, column.name)) for column in group.columns]

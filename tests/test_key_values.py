@@ -1,7 +1,7 @@
 import pytest
 
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_settings, parse_space
+from rankwright.key_values import parse_parameters, parse_settings, parse_space
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,16 @@ def test_dots_lead_into_the_parts_of_a_ranker():
     given = ["model.num-leaves=7", "loss.k=3", "solver.tol=1e-8"]
     expected = {"model__num_leaves": 7, "loss__k": 3, "solver__tol": 1e-8}
     assert parse_settings(given) == expected
+
+
+def test_a_file_is_a_loss_where_parameters_of_a_ranker_are_read(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from rankwright.losses import from_function\nloss = from_function(max, name='mine')\n"
+    )
+    given = [f"loss={tmp_path / 'own.py'}", "l2=0.1"]
+    assert parse_settings(given)["loss"] == str(tmp_path / "own.py")
+    assert repr(parse_parameters(given)) == "{'loss': from_function(mine), 'l2': 0.1}"
+    assert parse_parameters(["loss=listnet"]) == {"loss": "listnet"}
 
 
 @pytest.mark.parametrize("text", ["a", "=3"])

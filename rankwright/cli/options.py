@@ -10,7 +10,7 @@ import typer
 
 from rankwright.cli import console
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_settings
+from rankwright.key_values import parse_parameters, parse_settings
 from rankwright.model_files import is_ranklib, load_model
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_options(read: list[str] | None, **named: Any) -> dict[str, Any]:
 def ranker_settings(settings: list[str] | None, **given: Any) -> dict[str, Any]:
     """Return the parameters that ``--set`` and options such as ``--model`` give a ranker."""
     own = {name: value for name, value in given.items() if value is not None}
-    parsed = parse_settings(settings or [])
+    parsed = parse_parameters(settings or [])
     for name in parsed:
         if name in _OPTIONS:
             option = _OPTIONS[name]

@@ -462,10 +462,11 @@ def _sentence(one: PairScore, unit: str) -> str:
         return f"{figures}. {quoted(one.winner)} wins, decided after {after}."
     if one.needed is None:
         return f"{figures}. No winner yet, and no effect to go by."
-    more = max(one.needed - one.units, 1.0)
-    return (
-        f"{figures}. No winner yet; at this effect about {more:,.0f} more {several} would decide."
-    )
+    if one.needed > 100 * one.units:  # a figure would be that of chance, and look precise
+        much = f"not even 100 times as many {several}"
+    else:
+        much = f"about {max(one.needed - one.units, 1.0):,.0f} more {several}"
+    return f"{figures}. No winner yet; at this effect {much} would decide."
 
 
 # --- plot ------------------------------------------------------------------------------------

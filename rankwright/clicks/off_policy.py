@@ -196,8 +196,8 @@ class PolicyValue:
         if not math.isnan(self.effective_sample_size):
             lines.append(
                 f"Effective sample: {self.effective_sample_size:,.0f} sessions; largest weight "
-                f"{self.maximum_weight:.3g}; the log has shown {self.support:.1%} of what the "
-                "policy would show."
+                f"{self.maximum_weight:.3g}; the log has shown {self.support:.1%} of what it would "
+                "show."
             )
         return "\n".join([*lines, *self.remarks])
 

@@ -34,7 +34,7 @@ from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
 from rankwright.data.trec import Trec
 from rankwright.errors import DataError, RankwrightError, UsageError
-from rankwright.key_values import parse_settings
+from rankwright.key_values import parse_parameters
 from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import given_parameters
@@ -87,7 +87,7 @@ def parse_entry(text: str) -> Entry:
         return Entry((label or text).strip(), scorer.kind, {}, scorer)
     head, *settings = (part.strip() for part in _COLON.split(text.strip()))
     label, equals, name = head.rpartition("=")
-    parameters = parse_settings(settings, f"'{text}'")
+    parameters = parse_parameters(settings, f"'{text}'")
     return Entry(label if equals else text.strip(), name.strip(), parameters)
 
 

@@ -455,7 +455,9 @@ def feature_matrix(
         many = len(wrong) > 1
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
-            f"numeric: {listed}; make {'them categories' if many else 'it a category'} for trees "
+            f"numeric: {listed}; if {'one' if many else 'it'} identifies documents, name it with "
+            "doc_id=NAME (--read doc_id=NAME); "
+            f"else make {'them categories' if many else 'it a category'} for trees "
             f'with astype("category") (of a file, --read categorical={",".join(wrong)}), '
             f"encode {'them' if many else 'it'} as numbers, name the features with features=..., "
             f"or leave these out with drop={list(wrong)} (--read drop={','.join(wrong)})."
@@ -633,12 +635,18 @@ def usual_column(role: str, names: Sequence[str]) -> str | None:
     return fitting[0] if fitting else None
 
 
+_MEANING = {
+    "qid": "which rows are ranked against each other, such as a search or a session",
+    "label": "how good a row is for its query: 0 is bad, higher is better",
+}
+
+
 def _not_found(role: str, what: str, names: Sequence[str]) -> DataError:
     shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return DataError(
-        f"no {what} column found ({', '.join(USUAL_NAMES[role])}); the columns are "
-        f"{shown}{more}. Specify it with {role}=NAME (--read {role}=NAME)."
+        f"no {what} column found ({', '.join(USUAL_NAMES[role])}), which says {_MEANING[role]}; "
+        f"the columns are {shown}{more}. Specify it with {role}=NAME (--read {role}=NAME)."
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rankwright.losses.domination import Domination as Domination
     from rankwright.losses.dual_softmax import DualSoftmax as DualSoftmax
     from rankwright.losses.fidelity import Fidelity as Fidelity
+    from rankwright.losses.function import from_file as from_file
     from rankwright.losses.function import from_function as from_function
     from rankwright.losses.function import loss as loss
     from rankwright.losses.gbrank import GBRank as GBRank
@@ -53,6 +54,7 @@ _MODULES = {
     "Part": "rankwright.core.parameters",
     "Traits": "rankwright.core.types",
     "document_weight": "rankwright.losses.base",
+    "from_file": "rankwright.losses.function",
     "from_function": "rankwright.losses.function",
     "kernel": "rankwright.core.jit",
     "loss": "rankwright.losses.function",

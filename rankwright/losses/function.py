@@ -10,13 +10,17 @@ Hessian, or an upper bound of it) as third; without one, a constant stands for i
 per query and iteration, in Python: a kernel of one's own (docs/write-your-own.md) is faster.
 
 As for every loss, the value is the weighted sum over queries, and a query whose documents all have
-one grade contributes nothing.
+one grade contributes nothing. A file that calls such a loss ``loss`` brings it to the command line:
+``rankwright train ranker --set loss=FILE.py``.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,6 +117,72 @@ def from_function(
     """
     own = name or getattr(function, "__name__", type(function).__name__)
     return FunctionLoss(function, own, curvature, smooth, convex, shift_invariant, check)
+
+
+def from_file(path: str | Path) -> Loss:
+    """Return what a Python file calls ``loss``, as ``--set loss=FILE.py`` does.
+
+    The file is run, so take one that you trust. No model file ever names one to run.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ends in ``.py`` and defines ``loss``: what `from_function` returns, or an object
+        of a class of your own. It may import modules that lie beside it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> lines = [
+    ...     "from rankwright.losses import from_function",
+    ...     "def squared(s, y): return 0.5 * ((s - y) ** 2).sum(), s - y",
+    ...     "loss = from_function(squared)",
+    ... ]
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "squares.py"
+    ...     with file.open("w") as written:
+    ...         print(*lines, sep=chr(10), file=written)
+    ...     from_file(file)
+    from_function(squared)
+    """
+    file = Path(path).resolve()
+    if file.suffix != ".py" or not file.is_file():
+        raise UsageError(f"there is no Python file {path} to take a loss from.")
+    made = _run_file(file).get("loss")
+    if made is None:
+        raise UsageError(
+            f"{path} defines no 'loss'; end it with loss = rankwright.losses.from_function(...)."
+        )
+    if isinstance(made, type) or not (hasattr(made, "traits") and hasattr(made, "bind")):
+        what = f"the class {made.__name__}" if isinstance(made, type) else repr(made)
+        raise UsageError(
+            f"'loss' of {path} is {what}, and not a loss; of a function "
+            "rankwright.losses.from_function(...) makes one, of a class a call."
+        )
+    found: Loss = made
+    return found
+
+
+def _run_file(file: Path) -> dict[str, Any]:
+    """Run a file as a module that is forgotten again, so that other processes are sent its code."""
+    spec = spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module, before = module_from_spec(spec), sys.modules.get(file.stem)
+    sys.path.insert(0, str(file.parent))
+    sys.modules[file.stem] = module  # dataclasses look up their module while they are made
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{file.name} cannot be run: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(file.parent))
+        if before is None:
+            del sys.modules[file.stem]
+        else:
+            sys.modules[file.stem] = before
+    return vars(module)
 
 
 class BoundFunction:

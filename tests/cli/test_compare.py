@@ -32,6 +32,20 @@ def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
     assert "1: fold 1 of 3, ranksvm: " in done.stderr
 
 
+def test_a_loss_of_a_file_of_your_own_is_compared_in_other_processes(file, cache, tmp_path):
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "from rankwright.losses import from_function\n"
+        "def squared(s, y): return 0.5 * ((s - y) ** 2).sum(), s - y\n"
+        "loss = from_function(squared)\n"
+    )
+    trees = "model=trees:model.n_estimators=3:model.min_child_samples=5"
+    rankers = f"named=ranker:loss=squared:{trees},mine=ranker:loss={own}:{trees}"
+    options = ("--folds", 3, "--cache", cache, "--metrics", "map", "--jobs", 2)
+    found = run_json("compare", file, "--rankers", rankers, *options)["metrics"]
+    assert found["mine"]["map"] == pytest.approx(found["named"]["map"])
+
+
 def test_json_has_metrics_tests_and_seconds(file, cache):
     options = ("--folds", 3, "--cache", cache, "--metrics", "map,ndcg@3")
     rankers = ("--rankers", "ranksvm,gbdt:n_estimators=3", "--baseline", "gbdt:n_estimators=3")

@@ -46,6 +46,29 @@ def test_train_prints_saves_and_ranks(files, tmp_path):
     assert by_model["metrics"]["ndcg@10"] == pytest.approx(found["test"]["ndcg@10"])
 
 
+OWN_LOSS = """\
+from rankwright.losses import from_function
+
+def squared(scores, grades):
+    return 0.5 * ((scores - grades) ** 2).sum(), scores - grades
+
+loss = from_function(squared)
+"""
+
+
+def test_a_loss_of_a_file_of_your_own_trains(files, tmp_path):
+    (tmp_path / "mine.py").write_text(OWN_LOSS)
+    fit = ("train", "ranker", "--model", "trees", "--set", "model.n_estimators=3", *parts(files))
+    own = run_json(*fit, "--set", f"loss={tmp_path / 'mine.py'}", "--save", tmp_path / "mine.rw")
+    named = run_json(*fit, "--set", "loss=squared")
+    assert own["test"] == pytest.approx(named["test"])
+    (tmp_path / "mine.py").unlink()  # ranking needs no loss
+    assert len(run("rank", tmp_path / "mine.rw", files / "test.txt").stdout) > 0
+    assert sentence(*fit, "--set", f"loss={tmp_path / 'mine.py'}").startswith(
+        "there is no Python file"
+    )
+
+
 def test_the_table_names_its_convention(files):
     text = run(*GBDT, *parts(files), "--convention", "letor3").stdout
     assert "convention letor3" in text

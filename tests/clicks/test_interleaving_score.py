@@ -46,6 +46,15 @@ def test_wins_losses_and_ties_are_counted():
     ]
 
 
+def test_an_effect_of_next_to_nothing_has_no_number_of_sessions():
+    won = np.arange(201) % 2 == 0  # 101 wins and 100 losses
+    (one,) = (found := clicks.score_interleaving(drafted(won, ~won))).pairs
+    assert one.needed > 100 * 201
+    assert found.verdict()[0].endswith(
+        "No winner yet; at this effect not even 100 times as many sessions would decide."
+    )
+
+
 def test_weights_count_as_so_many_sessions():
     weighted = clicks.score_interleaving(drafted([1, 0], [0, 1], weight=[3, 2]))
     repeated = clicks.score_interleaving(drafted([1, 1, 1, 0, 0], [0, 0, 0, 1, 1]))

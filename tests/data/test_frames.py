@@ -72,7 +72,7 @@ def test_without_grades_all_are_zero(make):
 
 
 def test_text_features_are_named_with_what_to_do(make):
-    wanted = r"not numeric: 'host' \(it holds 'x'\).*features=.*drop=\['host'\]"
+    wanted = r"not numeric: 'host' \(it holds 'x'\).*--read doc_id=.*features=.*drop=\['host'\]"
     with pytest.raises(DataError, match=wanted):
         RankingData.from_frame(make(COLUMNS), qid="query", label="grade")
 
@@ -304,8 +304,11 @@ def test_two_candidates_are_asked_about():
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["label", "x"], r"no query id column found .*'label', 'x'.*qid=.*--read qid="),
-        (["qid", "x"], r"no label column found .*'qid', 'x'.*label=.*--read label="),
+        (
+            ["label", "x"],
+            r"no query id column found .* which rows are ranked .*'label', 'x'.*--read qid=",
+        ),
+        (["qid", "x"], r"no label column found .* how good a row is .*'qid', 'x'.*--read label="),
         ([f"c{i}" for i in range(20)], r"'c11' and 8 more"),
     ],
 )

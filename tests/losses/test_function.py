@@ -1,10 +1,14 @@
 """A loss from a function of one query: what it is asked, and what it may return."""
 
+import pickle
+import sys
+
 import numpy as np
 import pytest
+from cases import each
 
 from rankwright.errors import DataError, UsageError
-from rankwright.losses import from_function
+from rankwright.losses import from_file, from_function
 from rankwright.testing.contract import graded
 
 DATA = graded([[1, 0], [2, 2], [0, 1, 3]], query_weight=np.array([1.0, 1.0, 2.0]))
@@ -65,3 +69,69 @@ def test_a_gradient_that_is_not_that_of_the_value_is_found():
         from_function(lambda s, y: (squared(s, y)[0], 2 * (s - y)), name="double", check=True).bind(
             DATA
         )
+
+
+OWN = """\
+from __future__ import annotations
+from dataclasses import dataclass
+import rankwright as rw
+from beside import half
+
+@dataclass
+class Scale:
+    by: float = half
+
+def squared(scores, grades):
+    return Scale().by * ((scores - grades) ** 2).sum(), scores - grades
+
+loss = rw.losses.from_function(squared)
+"""
+
+
+def test_a_file_has_the_loss_of_its_function(tmp_path):
+    (tmp_path / "beside.py").write_text("half = 0.5\n")
+    (tmp_path / "own_loss_of_a_test.py").write_text(OWN)
+    before = list(sys.path)
+    made = from_file(tmp_path / "own_loss_of_a_test.py")
+    del sys.modules["beside"]
+    assert made.bind(DATA).value(S) == from_function(squared).bind(DATA).value(S)
+    assert sys.path == before
+    assert "own_loss_of_a_test" not in sys.modules
+
+
+def test_a_file_does_not_replace_a_module_of_its_name(tmp_path):
+    (tmp_path / "pickle.py").write_text(
+        "import rankwright as rw\nloss = rw.losses.from_function(len)\n"
+    )
+    assert from_file(tmp_path / "pickle.py").function is len
+    assert sys.modules["pickle"] is pickle
+
+
+@each(
+    ("text", "sentence"),
+    [
+        ("x = 1", "own.py defines no 'loss'; end it with loss = "),
+        (
+            "def loss(s, y): return 0.0, s",
+            "'loss' of .*own.py is <function loss .*, and not a loss",
+        ),
+        (
+            "class loss:\n    traits = bind = 1",
+            "is the class loss, and not a loss; .* of a class a",
+        ),
+        ("import no_such_module", "own.py cannot be run: ModuleNotFoundError: No module named"),
+        ("loss = (", "own.py cannot be run: SyntaxError: "),
+    ],
+)
+def test_a_file_without_a_loss_is_refused_with_the_reason(tmp_path, text, sentence):
+    (tmp_path / "own.py").write_text(text)
+    with pytest.raises(UsageError, match=sentence):
+        from_file(tmp_path / "own.py")
+    assert "own" not in sys.modules
+
+
+@each("name", ["missing.py", "own.txt"])
+def test_what_is_no_python_file_is_refused(tmp_path, name):
+    (tmp_path / "own.txt").write_text("loss = 1")
+    with pytest.raises(UsageError, match=r"there is no Python file .* to take a loss from"):
+        from_file(tmp_path / name)

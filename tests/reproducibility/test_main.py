@@ -1,10 +1,14 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 from reproduce import run, run_json, sentence
+from rich.console import Console
 from tiny_experiment import FIGURE, TABLE, write_folds, write_toml
 from tiny_reuters import write_reuters
 from tiny_topics import TOPICS
+
+from reproducibility.__main__ import _group_table
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +37,16 @@ def test_a_table_is_printed_with_the_paper_s_figures_ours_and_intervals(tiny):
     ):
         assert words in done.stdout
     assert "1 of 12: tiny fold 1 of 3, GBDT: ndcg@5 0." in done.stderr
+
+
+def test_long_names_of_columns_are_folded_and_not_cut():
+    columns = [SimpleNamespace(name=f"p(min_grade=2)@{k}") for k in range(1, 7)]
+    result = SimpleNamespace(cells=[], experiment=SimpleNamespace(row_names=[]))
+    console = Console(width=60)
+    with console.capture() as shown:
+        console.print(_group_table(result, SimpleNamespace(columns=columns), "Table"))
+    assert "…" not in shown.get()
+    assert all(str(k) in shown.get() for k in range(1, 7))
 
 
 def test_json_is_one_object_and_the_file_holds_all_that_lies_behind(tiny, tmp_path):
