@@ -368,10 +368,8 @@ def _numbers(time: AnyArray) -> F64:
     """Return times as numbers; dates in days."""
     try:
         if time.dtype.kind in "OUSM":
-            with (
-                warnings.catch_warnings()
-            ):  # NumPy's, that it keeps no time zones: these are in UTC
-                warnings.simplefilter("ignore", UserWarning)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # time zones are turned into UTC
                 dates = time.astype("datetime64[ms]")
             return dates.astype(np.int64) / 86_400_000.0
         return time.astype(np.float64)
