@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from inspect import getdoc
 from pathlib import Path
@@ -35,6 +36,7 @@ def main() -> int:
     pages["docs/choose.md"] = choose_page()
     pages["docs/scale.md"] = _filled("docs/scale.md", "tables", scale_tables())
     pages["docs/checks.md"] = _filled("docs/checks.md", "checks", checks_tables())
+    pages |= {name: with_figures(_read(name)) for name in ("README.md", "docs/claims.md")}
     pages["docs/architecture.svg"] = architecture_svg()
     pages["docs/ranking.svg"] = ranking_svg()
     stale = [name for name, text in pages.items() if _read(name) != text]
@@ -119,6 +121,19 @@ def benchmarks_page() -> str:
     from benchmarks.page import page, read
 
     return page(read(ROOT / "docs/benchmarks"))
+
+
+def with_figures(text: str) -> str:
+    """Return a page with the figures of the last benchmarks behind ``<!-- area.figure -->``."""
+
+    def filled(match: re.Match[str]) -> str:
+        area, figure = match["area"], match["figure"]
+        value = json.loads(_read(f"docs/benchmarks/{area}.json"))["figures"][figure]
+        difference = "_minus_" in figure or "_less_" in figure
+        return f"{match['mark']}{value:+.4f}" if difference else f"{match['mark']}{value:.3g}"
+
+    mark = r"(?P<mark><!-- (?P<area>\w+)\.(?P<figure>\w+) -->)[-+.e\d]*"
+    return re.sub(mark, filled, text)
 
 
 def _filled(name: str, block: str, content: str) -> str:
