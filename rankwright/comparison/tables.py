@@ -46,7 +46,7 @@ def about(found: Comparison, *, arrows: bool = False) -> str:
     if found.all_pairs and not arrows:
         marks = "a letter after a value: significantly better than the ranker of that letter"
     else:
-        marks = f"▲\N{NO-BREAK SPACE}▼: significantly better or worse than {found.baseline}"
+        marks = f"▲ ▼: significantly better or worse than {found.baseline}"
     logged = "" if found.clicks is None else f" {found.clicks.about()}"
     return (
         f"{found.name}: mean and 95 % bootstrap interval over {tested_queries(found)}; {marks} "
