@@ -206,6 +206,6 @@ def test_the_papers_of_a_rankers_parts_are_cited(data, tmp_path):
 
 
 def test_the_report_of_all_pairs_explains_the_arrows_that_it_shows(pairs):
-    marks = "▲\N{NO-BREAK SPACE}▼: significantly better or worse than base_1"
+    marks = "▲ ▼: significantly better or worse than base_1"
     assert marks in report_content(pairs)["about"]
     assert "▲" not in pairs.about()
