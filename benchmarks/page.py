@@ -174,7 +174,7 @@ def losses(records: list[Record]) -> list[str]:
         return []
     reported = []
     for one in records:
-        if one.peer.startswith(OURS):
+        if one.peer.startswith(OURS) or one.peer.endswith(" alone"):  # of a part of the work
             continue
         ways = []
         ratio = _over(ours.seconds, one.seconds)

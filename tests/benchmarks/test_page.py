@@ -41,8 +41,9 @@ def test_less_memory_is_said():
     assert losses([ours, theirs]) == ["XGBoost is 2.0x faster and needs 3.0x less memory here."]
 
 
-def test_our_own_variants_are_no_peers():
+def test_our_own_variants_and_parts_of_the_work_are_no_peers():
     assert losses([record("Rankwright", 2.0), record("Rankwright, one thread", 1.0)]) == []
+    assert losses([record("Rankwright", 2.0), record("pyarrow, reading alone", 1.0)]) == []
 
 
 def test_the_page_names_version_settings_machine_losses_and_absent_peers():
