@@ -28,9 +28,7 @@ from .findings import Findings
 from .timing import least
 
 QUERIES, ROUNDS, PARTS, WORKERS = 1500, 5, (8, 64, 256), 2
-TREES = Trees(
-    n_estimators=1, num_leaves=31, learning_rate=0.1, colsample_bytree=1.0, max_bins=255
-)
+TREES = Trees(n_estimators=1, num_leaves=31, learning_rate=0.1, colsample_bytree=1.0, max_bins=255)
 
 
 def run() -> Findings:
