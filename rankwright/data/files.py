@@ -6,6 +6,7 @@ A file never shows half-written: it is written under another name beside its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -234,11 +235,9 @@ def convert(
         check_options(from_name, "read", reader.read, options)
     check_options(to_name, "write", writer.write, for_writer)
     if from_name is not None and _can_write_parts(source, reader, writer):
-        try:
+        with suppress(PartsDifferError):  # the whole may be written still
             parts = reader.read_parts(source, **by_runs(reader, options))
             return write_parts(parts, source, target, to_name, writer, for_writer)
-        except PartsDifferError:
-            pass  # together they may do
     data = load(source, format=from_name, **options)
     save(data, target, format=to_name, **for_writer)
     counts = data.n_queries, data.n_documents, data.n_features

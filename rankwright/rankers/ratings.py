@@ -377,12 +377,11 @@ class CofiRank(Recommender):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from rankwright import CofiRank
-    >>> stars = sparse.csr_array(np.array([[3, 0, 5], [1, 4, 0], [0, 5, 1]]))
-    >>> CofiRank(n_factors=1).fit(stars).recommend_all([0, 1, 2], n=1).items.tolist()
-    [[1], [2], [0]]
+    >>> import pandas as pd
+    >>> import rankwright as rw
+    >>> stars = {"user": list("aabbcc"), "item": list("xyxzyz"), "rating": [3, 5, 1, 4, 5, 1]}
+    >>> rw.CofiRank(n_factors=1).fit(pd.DataFrame(stars)).recommend("a", n=1)[0].tolist()
+    ['z']
     """
 
     model_class: ClassVar[str | None] = "factorization"
