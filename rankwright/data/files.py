@@ -142,12 +142,9 @@ def _parts_or(
     whole: Callable[[], RankingData], parts: Iterator[RankingData]
 ) -> Iterator[RankingData]:
     """Yield the parts, or the whole where there are none: it says what is missing."""
-    none = True
-    for part in parts:
-        none = False
-        yield part
-    if none:
-        yield whole()
+    first = next(parts, None)
+    yield whole() if first is None else first
+    yield from parts
 
 
 def _goes_by_name(path: str | Path, format: str | None) -> bool:  # noqa: A002
