@@ -49,7 +49,19 @@ class PluginError(RankwrightError, ImportError):
 
 
 class ContractError(RankwrightError, AssertionError):
-    """A part does not keep what its kind promises; names the property and where it fails."""
+    """A part does not keep what its kind promises; names the property and where it fails.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> def backwards(scores, grades):
+    ...     return ((scores - grades) ** 2).sum(), 2 * (grades - scores)  # the sign is wrong
+    >>> try:
+    ...     rw.testing.check_loss(rw.losses.from_function(backwards, shift_invariant=False))
+    ... except rw.testing.ContractError as error:
+    ...     print(error)
+    loss 'backwards' breaks the contract 'The gradient is the derivative of the ...
+    """
 
 
 class MissingExtraError(RankwrightError, ImportError):

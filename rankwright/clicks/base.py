@@ -66,6 +66,14 @@ class ClickScores:
         (2) for each position from the first; NaN where the log has none.
     sessions, impressions : float
         Weights of what was looked at.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 0], session_sizes=[2, 2])
+    >>> scores = clicks.GCTR(smoothing=0).fit(log).evaluate(log)
+    >>> round(scores.log_likelihood, 3), scores.perplexity_by_position.round(2)
+    (-0.562, array([2.31, 1.33]))
     """
 
     log_likelihood: float
@@ -93,6 +101,16 @@ class ClickModel(ABC):
         Of each parameter; NaN where the log says nothing about it.
     pairs_ : PairTable
         The queries and documents that parameters of pairs belong to.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> model = clicks.SDBN().fit(log)
+    >>> model.click_probabilities(log).round(2)
+    array([0.5 , 0.22, 0.5 , 0.67])
+    >>> model.simulate(log, random_state=1).click.shape
+    (4,)
     """
 
     name: ClassVar[str]

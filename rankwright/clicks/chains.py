@@ -377,6 +377,16 @@ class Cascade(_Counted):
         Observations of either kind that are added to those counted.
     n_jobs : int or None
         Threads for probabilities; None is all CPUs. The result is the same for any number.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> model = clicks.Cascade(smoothing=0).fit(log)
+    >>> model.to_frame()[["document", "attractiveness"]]  # the first user never saw b
+      document  attractiveness
+    0        a             0.5
+    1        b             1.0
     """
 
     name: ClassVar[str] = "cascade"
@@ -402,6 +412,14 @@ class DCM(_Counted):
     ----------
     smoothing, n_jobs
         As for `Cascade`.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 1, 1, 0], session_sizes=[2, 2])
+    >>> model = clicks.DCM(smoothing=0).fit(log)
+    >>> float(model.parameters_["continuation"][0])  # after a click at the first position
+    0.5
     """
 
     name: ClassVar[str] = "dcm"
@@ -431,6 +449,16 @@ class SDBN(_Counted):
     ----------
     smoothing, n_jobs
         As for `Cascade`.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 1, 1, 0], session_sizes=[2, 2])
+    >>> model = clicks.SDBN(smoothing=0).fit(log)
+    >>> model.to_frame()[["document", "attractiveness", "satisfaction"]]
+      document  attractiveness  satisfaction
+    0        a             1.0           0.5
+    1        b             1.0           1.0
     """
 
     name: ClassVar[str] = "sdbn"
@@ -578,6 +606,15 @@ class DBN(_Hidden):
         The change of a parameter below which it stops.
     n_jobs : int or None
         Threads; None is all CPUs. The result is the same for any number.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> log = clicks.simulate(data, 41, model="dbn", continuation=0.8, swaps="all")
+    >>> clicks.DBN().fit(log).parameters_["continuation"].round(1)
+    array([0.8])
     """
 
     name: ClassVar[str] = "dbn"
@@ -620,6 +657,16 @@ class CCM(_Hidden):
     ----------
     smoothing, max_iter, tol, n_jobs
         As for `DBN`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> log = clicks.simulate(data, 41, model="cascade", swaps="all")
+    >>> found = clicks.CCM().fit(log).parameters_
+    >>> bool(found["continuation_satisfied"] < found["continuation_skip"])
+    True
     """
 
     name: ClassVar[str] = "ccm"

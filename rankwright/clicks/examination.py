@@ -272,6 +272,16 @@ class PBM(_Examination):
         The change of a parameter below which it stops.
     n_jobs : int or None
         Threads; None is all CPUs. The result is the same for any number.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=50)
+    >>> log = clicks.simulate(data, 41, eta=1.0, positions=4, swaps="all")
+    >>> examination = clicks.PBM().fit(log).parameters_["examination"]
+    >>> (examination / examination[0]).round(1)  # 1, 1/2, 1/3, 1/4
+    array([1. , 0.5, 0.3, 0.2])
     """
 
     name: ClassVar[str] = "pbm"
@@ -292,6 +302,15 @@ class UBM(_Examination):
     ----------
     smoothing, max_iter, tol, n_jobs
         As for `PBM`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=50), 41, positions=4, swaps="all")
+    >>> model = clicks.UBM().fit(log)
+    >>> round(model.examination(2, 1), 1)  # of position 2 after a click on 1
+    0.5
     """
 
     name: ClassVar[str] = "ubm"
@@ -355,6 +374,16 @@ class TrustPBM(_CellModel):
     ----------
     smoothing, max_iter, tol, n_jobs
         As for `PBM`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=50)
+    >>> log = clicks.simulate(data, 41, model="trust", positions=4, swaps="all")
+    >>> found = clicks.TrustPBM().fit(log).parameters_
+    >>> bool(found["click_irrelevant"][0] > found["click_irrelevant"][3])
+    True
     """
 
     name: ClassVar[str] = "trust_pbm"

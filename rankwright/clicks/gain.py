@@ -80,6 +80,15 @@ class DebiasingGain:
         What effects of positions add to the log-likelihood of a click, over queries.
     positions_matter, helps : bool
         Whether the interval of each is above 0.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=20)
+    >>> found = clicks.debiasing_gain(rw.Ranker(loss="dual_softmax"), log, folds=2, repeats=1)
+    >>> bool(found.ranking.low < found.ndcg_corrected - found.ndcg_clicks < found.ranking.high)
+    True
     """
 
     ndcg_clicks: float
@@ -139,6 +148,15 @@ def debiasing_gain(
         Of the cross-validation over queries.
     repeats : int, default 3
         How often it is done, each time with another partition of the queries.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=60), 41, sessions=50)
+    >>> found = clicks.debiasing_gain(rw.Ranker(loss="dual_softmax"), log, folds=2, repeats=1)
+    >>> found.positions_matter
+    True
     """
     check_whole("folds", folds, 2)
     check_whole("repeats", repeats, 1)

@@ -85,6 +85,14 @@ class LogProfile:
     positions : tuple of PositionClicks
     findings : tuple of str
         What will mislead, the most harmful first.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 0], session_sizes=[2, 2])
+    >>> found = clicks.inspect_log(log)
+    >>> found.sessions, found.pairs, found.without_click, found.moved
+    (2.0, 2, 0.5, 1.0)
     """
 
     sessions: float
@@ -114,6 +122,15 @@ def inspect_log(log: LogParts | Sequence[ClickLog]) -> LogProfile:
     ----------
     log
         A `ClickLog`, a list of these, or what `open_log` returns, which is read in parts.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=20)
+    >>> found = clicks.inspect_log(log)
+    >>> found.findings[0]
+    'only 0.0% of impressions are of documents that a query showed at several ...
     """
     counter = CellCounter(lambda part: part.position.astype(np.int64) - 1)
     seen = _Sessions(counter.table)

@@ -711,6 +711,13 @@ class Balanced(_Method):
     ----------
     k : int, default 10
         Length of the lists.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> rankings = [["a", "b", "c"], ["a", "c", "b"]]
+    >>> clicks.interleave_rankings(rankings, clicks.Balanced(k=2)).documents[0]
+    'a'
     """
 
     name: ClassVar[str] = "balanced"
@@ -737,6 +744,14 @@ class Probabilistic(_Method):
         Length of the lists.
     tau : float, default 3.0
         How fast the probability falls with the rank; 0 shuffles.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> rankings = [["a", "b", "c"], ["b", "a", "c"]]
+    >>> shown = clicks.interleave_rankings(rankings, clicks.Probabilistic(k=3), session=1)
+    >>> sorted(shown.documents)
+    ['a', 'b', 'c']
     """
 
     tau: float = 3.0
@@ -777,6 +792,14 @@ class Optimised(_Method):
         Length of the lists.
     max_lists : int, default 2048
         How many lists are weighed; of more, which there may be for k above 11, a sample of so many.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> rankings = [["a", "b", "c"], ["b", "c", "a"]]
+    >>> shown = clicks.interleave_rankings(rankings, clicks.Optimised(k=3), session=1)
+    >>> shown.documents[0] in ("a", "b")  # each list shown begins as one of the rankings
+    True
     """
 
     max_lists: int = 2048
@@ -848,6 +871,14 @@ class PairwisePreference(_Method):
     ----------
     k : int, default 10
         Length of the lists.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> rankings = [["a", "b", "c"], ["b", "c", "a"], ["a", "c", "b"]]
+    >>> shown = clicks.interleave_rankings(rankings, clicks.PairwisePreference(k=3), session=1)
+    >>> sorted(shown.documents)
+    ['a', 'b', 'c']
     """
 
     name: ClassVar[str] = "pairwise"
@@ -1031,6 +1062,13 @@ class InterleavedList(NamedTuple):
         The method, with its parameters.
     documents : list
         Ids of the documents in order, where rankings of ids were given.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> shown = clicks.interleave_rankings([["a", "b"], ["c", "a"]], "team_draft", session=1)
+    >>> dict(zip(shown.documents, shown.team.tolist()))  # 0 and 1: the rankers that gave them
+    {'c': 1, 'a': 0, 'b': 0}
     """
 
     order: I32

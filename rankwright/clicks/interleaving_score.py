@@ -99,6 +99,17 @@ class PairScore:
     needed : int or None
         How many would suffice at the present effect; None where there is none.
     path : Path
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays(
+    ...     [1] * 40, list("ab") * 20, [1, 0] * 20, session_sizes=[2] * 20, team=[0, 1] * 20,
+    ...     interleaving=clicks.Interleaving("team_draft", ("new", "old")),
+    ... )
+    >>> pair = clicks.score_interleaving(log).pairs[0]
+    >>> pair.first, pair.wins, pair.losses, pair.winner, pair.decided_after
+    ('new', 20.0, 0.0, 'new', 20.0)
     """
 
     first: str
@@ -139,6 +150,16 @@ class InterleavingScores:
         Mean credit of each ranker per session.
     pairs : tuple of PairScore
         Each pair of rankers, the earlier one first.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays(
+    ...     [1] * 40, list("ab") * 20, [1, 0] * 20, session_sizes=[2] * 20, team=[0, 1] * 20,
+    ...     interleaving=clicks.Interleaving("team_draft", ("new", "old")),
+    ... )
+    >>> clicks.score_interleaving(log).credit
+    array([1., 0.])
     """
 
     interleaving: Interleaving
@@ -478,6 +499,16 @@ def plot_interleaving(scores: InterleavingScores, *, ax: Any = None) -> Any:
     scores : InterleavingScores
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays(
+    ...     [1] * 40, list("ab") * 20, [1, 0] * 20, session_sizes=[2] * 20, team=[0, 1] * 20,
+    ...     interleaving=clicks.Interleaving("team_draft", ("new", "old")),
+    ... )
+    >>> ax = clicks.plot_interleaving(clicks.score_interleaving(log))
+    >>> ax.figure.savefig("interleaving.svg")
     """
     import_matplotlib()
     ax = new_axes(ax)

@@ -18,7 +18,14 @@ MODELS: dict[str, type[Any]] = {
 
 
 def model(name: str, **params: Any) -> ClickModel:
-    """Return the click model of this name, such as ``"pbm"``, with its parameters."""
+    """Return the click model of this name, such as ``"pbm"``, with its parameters.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> clicks.model("pbm", max_iter=50)
+    PBM(max_iter=50)
+    """
     if name not in MODELS:
         raise UsageError(unknown("click model", name, MODELS))
     try:
@@ -29,5 +36,14 @@ def model(name: str, **params: Any) -> ClickModel:
 
 
 def load_model(path: str | Path) -> ClickModel:
-    """Read a click model that was written by its method ``save``."""
+    """Read a click model that was written by its method ``save``.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> clicks.SDBN().fit(log).save("sdbn.click")
+    >>> clicks.load_model("sdbn.click")
+    SDBN()
+    """
     return restored(MODELS, path)

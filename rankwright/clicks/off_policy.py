@@ -136,6 +136,13 @@ class PolicyValue:
         Sentences on what the numbers do not say.
     influence : (S,) array
         What each session adds to the error of the estimate; see `difference`.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> found = clicks.estimate_value([1, 0, 1, 0], [0.5, 2.0, 1.0, 0.5], estimator="ips")
+    >>> found.value, round(found.effective_sample_size, 2), found.maximum_weight
+    (0.375, 2.91, 2.0)
     """
 
     value: float
@@ -213,6 +220,15 @@ class PolicyDifference:
     metric : str
     difference, low, high, standard_error : float
         With its paired 95 % interval.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> reward = [1, 0, 1, 0]
+    >>> old = clicks.estimate_value(reward, [1.0, 1.0, 1.0, 1.0], estimator="ips")
+    >>> new = clicks.estimate_value(reward, [0.5, 2.0, 1.0, 0.5], estimator="ips")
+    >>> new.difference(old).difference
+    -0.125
     """
 
     name: str
@@ -556,6 +572,13 @@ def plot_values(values: Mapping[str, PolicyValue], *, ax: Any = None) -> Any:
         Such as ``values`` of `compare_policies`, or one policy by several estimators.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> found = clicks.estimate_value([1, 0, 1, 0], [0.5, 2.0, 1.0, 0.5], estimator="ips")
+    >>> ax = clicks.plot_values({"new": found})
+    >>> ax.figure.savefig("values.svg")
     """
     if not values:
         raise UsageError("there is nothing to draw; give values={'name': value}.")

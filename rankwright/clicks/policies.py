@@ -143,6 +143,15 @@ def slot_probabilities(scores: F64, indptr: I64, slots: int, temperature: float)
         Documents of query q are ``indptr[q]:indptr[q + 1]``.
     temperature
         Of Plackett-Luce, above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright import clicks
+    >>> scores, indptr = np.log([3.0, 1.0]), np.array([0, 2])
+    >>> clicks.slot_probabilities(scores, indptr, slots=2, temperature=1.0).round(2)
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
     """
     out = np.zeros((len(scores), slots))
     for lo, hi in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
@@ -206,6 +215,16 @@ def pseudo_inverse_weights(
         by default that of the lists given.
     counts : (S,) array, optional
         How often each list was shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright import clicks
+    >>> shown = np.array([[0, 1], [1, 0]])  # two lists of two documents
+    >>> target = np.array([[1.0, 0.0], [0.0, 1.0]])  # the new policy always shows the first
+    >>> weights, share = clicks.pseudo_inverse_weights(shown, target)
+    >>> weights.round(2), round(share, 2)
+    (array([2., 0.]), 1.0)
     """
     p = np.asarray(target, np.float64)
     n_slots = p.shape[1]

@@ -94,7 +94,20 @@ _METRIC = re.compile(r"([a-z]+)@([0-9]{1,9})")
 
 
 class SupportError(DataError):
-    """The log has not shown what a policy would show, so that it says nothing about it."""
+    """The log has not shown what a policy would show, so that it says nothing about it.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=40)
+    >>> log = clicks.simulate(data, 41, positions=5)  # always the same list
+    >>> try:
+    ...     clicks.evaluate_policy(log, 1, "ctr@1")
+    ... except clicks.SupportError as error:
+    ...     print(error)
+    the log has shown 7.5% of what the ranker would show, at its position, and 90% ...
+    """
 
 
 @dataclass(frozen=True)
@@ -242,6 +255,16 @@ class PolicyComparison:
         Of each policy to the first.
     refused : mapping from names to str
         Why the log says nothing about a policy.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=40)
+    >>> log = clicks.simulate(data, 41, temperature=1.0, positions=5, propensity="slot")
+    >>> found = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
+    >>> found.differences[0].baseline
+    'old'
     """
 
     values: Mapping[str, PolicyValue]
@@ -272,6 +295,16 @@ def compare_policies(
         Each as `evaluate_policy` takes it.
     **options
         Those of `evaluate_policy`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=40)
+    >>> log = clicks.simulate(data, 41, temperature=1.0, positions=5, propensity="slot")
+    >>> found = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
+    >>> list(found.values)
+    ['old', 'new']
     """
     given = (
         dict(rankers)

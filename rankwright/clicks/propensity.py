@@ -104,6 +104,15 @@ def estimate_propensity(
         position bias from features that queries share.
     groups : int, default 20
         Groups of queries for the intervals, each left out once; 0 gives none.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=100)
+    >>> log = clicks.simulate(data, 41, eta=1.0, positions=4, swaps="all")
+    >>> clicks.estimate_propensity(log, "randomised").examination.round(1)  # 1, 1/2, 1/3, 1/4
+    array([1. , 0.5, 0.3, 0.2])
     """
     check_choice("method", method, METHODS)
     check_whole("groups", groups, 0)
@@ -391,6 +400,14 @@ def plot_propensities(propensities: Mapping[str, Propensity], *, ax: Any = None)
     propensities : mapping from names to Propensity
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> known = clicks.Propensity.power(1.0, positions=10)
+    >>> other = clicks.Propensity.power(2.0, positions=10)
+    >>> ax = clicks.plot_propensities({"1/k": known, "1/k^2": other})
+    >>> ax.figure.savefig("position-bias.svg")
     """
     if not propensities:
         raise UsageError("there is nothing to draw; give propensities={'name': propensity}.")

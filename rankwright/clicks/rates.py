@@ -64,6 +64,13 @@ class GCTR(_Rates):
         Clicks, and impressions without a click, that are added to those counted.
     n_jobs : int or None
         Without effect; for all click models alike.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 0], session_sizes=[2, 2])
+    >>> clicks.GCTR(smoothing=0).fit(log).parameters_["rate"]
+    array([0.25])
     """
 
     name: ClassVar[str] = "gctr"
@@ -79,6 +86,13 @@ class RCTR(_Rates):
     ----------
     smoothing, n_jobs
         As for `GCTR`.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 1, 1], session_sizes=[2, 2])
+    >>> clicks.RCTR(smoothing=0).fit(log).parameters_["rate"]
+    array([1. , 0.5])
     """
 
     name: ClassVar[str] = "rctr"
@@ -94,6 +108,15 @@ class DCTR(_Rates):
     ----------
     smoothing, n_jobs
         As for `GCTR`.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 1, 1], session_sizes=[2, 2])
+    >>> clicks.DCTR(smoothing=0).fit(log).to_frame()[["query", "document", "rate"]]
+       query document  rate
+    0      7        a   1.0
+    1      7        b   0.5
     """
 
     name: ClassVar[str] = "dctr"

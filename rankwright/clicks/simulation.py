@@ -93,6 +93,14 @@ def simulate(
     -------
     ClickLog
         ``time`` is the number of a session among those of its query.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=20, positions=5)
+    >>> log.n_sessions, log.n_positions
+    (600, 5)
     """
     if swaps is not None:
         check_choice("swaps", swaps, SWAPS)
@@ -175,6 +183,16 @@ def simulate_clicks(
         With features, whose grades users know relevance from; its own clicks are not used.
     model, eta, noise, continuation, random_state
         As for `simulate`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> data = rw.synthetic("mq2008", queries=30)
+    >>> shown = clicks.interleave(data, {"old": 41, "new": 1}, sessions=20)
+    >>> log = clicks.simulate_clicks(shown, eta=1.0)
+    >>> bool(log.click.any())
+    True
     """
     if log.features is None or log.row is None:
         raise DataError("the log has no features, whose grades tell users what is relevant.")

@@ -61,7 +61,21 @@ _OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on first call, without the GIL, and keep the machine code on disk."""
+    """Compile ``function`` on first call, without the GIL, and keep the machine code on disk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright.losses import kernel
+    >>> @kernel
+    ... def total(lo, hi, values):
+    ...     s = 0.0
+    ...     for i in range(lo, hi):
+    ...         s += values[i]
+    ...     return s
+    >>> total(0, 2, np.array([1.0, 2.0, 3.0]))
+    3.0
+    """
     return _compiled(function, fastmath=False)
 
 

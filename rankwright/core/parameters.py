@@ -38,7 +38,19 @@ _KINDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "
 
 
 class Part:
-    """Base of losses, models and solvers: frozen dataclasses whose ``repr`` shows what was set."""
+    """Base of losses, models and solvers: frozen dataclasses whose ``repr`` shows what was set.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from rankwright.losses import Part
+    >>> @dataclass(frozen=True, slots=True, repr=False)
+    ... class Huber(Part):
+    ...     delta: float = 1.0
+    ...     slope: float = 1.0
+    >>> Huber(delta=0.5)
+    Huber(delta=0.5)
+    """
 
     __slots__ = ()
 

@@ -66,6 +66,13 @@ class Traits:
     largest : bool
         Whether what it is on a part of the data depends on all of them: `SurveyedLoss`. Fits over
         partitions ask for it.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> traits = rw.losses.ListNet().traits
+    >>> traits.family, traits.convex, traits.hess_vec
+    ('listwise', True, True)
     """
 
     family: str

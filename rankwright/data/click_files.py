@@ -87,6 +87,15 @@ class LogFile:
         Of the reader.
     features : RankingData or None
         Features that each part gets.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> clicks.save_log(log, "log.csv")
+    >>> file = clicks.open_log("log.csv")
+    >>> sum(part.n_sessions for part in file.parts())
+    2
     """
 
     path: Path
@@ -121,6 +130,15 @@ def open_log(
     ----------
     path, format, features, **options
         As for `load_log`. The rows of a session must follow each other.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> clicks.save_log(log, "log.parquet")
+    >>> model = clicks.DCTR(smoothing=0).fit(clicks.open_log("log.parquet"))
+    >>> model.parameters_["rate"]
+    array([1., 0.])
     """
     refuse_address(path)
     name = format or _format_of(path)
@@ -153,6 +171,14 @@ def load_log(
         ``query``, ``document``, ``click``, ``position``, ``time``, ``propensity``, ``weight`` and
         ``user``. UBI: ``events``, ``actions``, ``user``. Yandex: ``user``. Without ``user`` nothing
         about users is kept.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> clicks.save_log(log, "log.parquet")
+    >>> clicks.load_log("log.parquet")
+    ClickLog(2 sessions, 4 impressions, 2 clicks, 1 queries, 2 documents, positions up to 2)
     """
     return open_log(path, format=format, features=features, **options).load()
 
@@ -165,6 +191,19 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     log
     path
         Its extension says how: .csv, .tsv, .parquet, .arrow or .jsonl.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
+    >>> clicks.save_log(log, "log.csv")
+    >>> print(Path("log.csv").read_text())
+    "session","query","document","position","click"
+    0,7,"a",1,1
+    0,7,"b",2,0
+    1,7,"b",1,0
+    1,7,"a",2,1
     """
     name = written_format(path)
     if name == "jsonl":

@@ -169,6 +169,12 @@ class Interleaving:
         Names of the rankers; teams are numbers into them.
     params : dict
         Parameters of the method.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> clicks.Interleaving("team_draft", ("old", "new"), {"k": 10}).rankers
+    ('old', 'new')
     """
 
     method: str
@@ -239,6 +245,20 @@ class ClickLog:
         Of interleaved lists: what the method needs beside the team to give credit for clicks.
     interleaving : Interleaving or None
         How the lists were interleaved, and of which rankers.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> log = clicks.ClickLog.from_arrays(
+    ...     query=["shoes", "shoes", "hats"],
+    ...     document=["a", "b", "b", "a", "c"],
+    ...     click=[1, 0, 0, 1, 0],
+    ...     session_sizes=[2, 2, 1],
+    ... )
+    >>> log
+    ClickLog(3 sessions, 5 impressions, 2 clicks, 2 queries, 3 documents, positions up to 2)
+    >>> log.n_sessions, log.position.tolist()
+    (3, [1, 2, 1, 2, 1])
     """
 
     indptr: I64
@@ -704,6 +724,14 @@ def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
 
     An optional array is kept where every log has it; features where all have the same. Logs that
     were interleaved in different ways are refused.
+
+    Examples
+    --------
+    >>> from rankwright import clicks
+    >>> monday = clicks.ClickLog.from_arrays(["q"], ["a", "b"], [1, 0], session_sizes=[2])
+    >>> tuesday = clicks.ClickLog.from_arrays(["r"], ["b", "c"], [0, 1], session_sizes=[2])
+    >>> clicks.concatenate_logs([monday, tuesday])
+    ClickLog(2 sessions, 4 impressions, 2 clicks, 2 queries, 3 documents, positions up to 2)
     """
     if not logs:
         raise DataError("there is nothing to concatenate.")

@@ -176,6 +176,16 @@ def save(data: RankingData, path: str | Path, *, format: str | None = None, **op
 
     Rows are written query after query; ``data.row`` is not kept, the file's own order is the
     caller's order from then on.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from rankwright.data import RankingData, save
+    >>> data = RankingData.from_arrays([[0.5], [1.0]], [1, 0], qid=[7, 7])
+    >>> save(data, "data.txt")
+    >>> print(Path("data.txt").read_text())
+    1 qid:7 1:0.5
+    0 qid:7 1:1
     """
     name = format or format_of(path, for_writing=True)
     chosen = format_named(name)
@@ -191,7 +201,14 @@ def save_parts(
     format: str | None = None,  # noqa: A002
     **options: Any,
 ) -> Converted:
-    """Write data that come part by part, such as `rankwright.data.synthetic_parts`."""
+    """Write data that come part by part, such as `rankwright.data.synthetic_parts`.
+
+    Examples
+    --------
+    >>> from rankwright.data import save_parts, synthetic_parts
+    >>> save_parts(synthetic_parts("mq2008", queries=20), "data.parquet").queries
+    20
+    """
     name = format or format_of(path, for_writing=True)
     chosen = format_named(name)
     check_options(name, "write", chosen.write, options)
@@ -219,6 +236,14 @@ def convert(
         For the writer.
     **options
         For the reader, or else, where only the writer takes them, for the writer.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import convert, save
+    >>> save(rw.synthetic("mq2008", queries=20), "data.txt")
+    >>> convert("data.txt", "data.parquet").queries
+    20
     """
     to_name = to_format or format_of(target, for_writing=True)
     writer = format_named(to_name)

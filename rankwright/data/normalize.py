@@ -389,6 +389,13 @@ class QueryMinMax(LearnsNothing):
         whose values in a query are all negative then ends below 1.
     densify
         Make a sparse matrix dense where its zeros would not stay zero.
+
+    Examples
+    --------
+    >>> from rankwright.data import QueryMinMax, RankingData
+    >>> data = RankingData.from_arrays([[2.0], [4.0], [3.0]], [0, 1, 0], qid=[7, 7, 7])
+    >>> QueryMinMax().fit(data).transform(data).X.ravel()
+    array([0. , 1. , 0.5])
     """
 
     ranklib: bool = False
@@ -418,7 +425,15 @@ class QueryMinMax(LearnsNothing):
 
 @dataclass(frozen=True, slots=True)
 class QueryZScore(LearnsNothing):
-    """Give each feature mean 0 and standard deviation 1 within each query."""
+    """Give each feature mean 0 and standard deviation 1 within each query.
+
+    Examples
+    --------
+    >>> from rankwright.data import QueryZScore, RankingData
+    >>> data = RankingData.from_arrays([[1.0], [5.0], [3.0]], [0, 1, 0], qid=[7, 7, 7])
+    >>> QueryZScore().fit(data).transform(data).X.ravel().round(2)
+    array([-1.,  1.,  0.])
+    """
 
     densify: bool = False
 
@@ -432,7 +447,15 @@ class QueryZScore(LearnsNothing):
 
 @dataclass(frozen=True, slots=True)
 class QuerySum(LearnsNothing):
-    """Divide each feature by the sum of its absolute values within each query."""
+    """Divide each feature by the sum of its absolute values within each query.
+
+    Examples
+    --------
+    >>> from rankwright.data import QuerySum, RankingData
+    >>> data = RankingData.from_arrays([[2.0], [5.0], [3.0]], [0, 1, 0], qid=[7, 7, 7])
+    >>> QuerySum().fit(data).transform(data).X.ravel()
+    array([0.2, 0.5, 0.3])
+    """
 
     def transform(self, data: RankingData, *, n_jobs: int | None = None) -> RankingData:
         """Return ``data`` with absolute values that add up to 1 in every query."""

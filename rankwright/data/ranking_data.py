@@ -138,6 +138,13 @@ class Query:
     doc_id : (n,) array or None
     weight : float
         The query's weight, 1 where none was given.
+
+    Examples
+    --------
+    >>> from rankwright.data import RankingData
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
+    >>> [(query.qid, query.y.tolist()) for query in data]
+    [('a', [0.0, 1.0]), ('b', [2.0])]
     """
 
     qid: Any
@@ -599,6 +606,15 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
     Ids that parts share are refused, unless ``shared_ids`` says that this does not matter.
 
     An optional array is kept where every part has it.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import concatenate
+    >>> data = rw.synthetic("mq2008", queries=10)
+    >>> first, second = data.select(range(4)), data.select(range(4, 10))
+    >>> concatenate([first, second]).n_queries
+    10
     """
     if not parts:
         raise DataError("there is nothing to concatenate.")

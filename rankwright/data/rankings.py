@@ -52,6 +52,15 @@ class RankedQuery:
     scores : (n,) float64
         From the highest to the lowest.
     doc_id : (n,) array or None
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> ranking = rw.IntervalRank().fit(data).rank(data)
+    >>> best = ranking[data.qid[0]]
+    >>> bool(best.scores[0] >= best.scores[-1])
+    True
     """
 
     qid: Any

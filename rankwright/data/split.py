@@ -32,7 +32,16 @@ _LETOR_PARTS = ("train", "vali", "test")
 
 
 class Fold(NamedTuple):
-    """Train, valid (None where none was asked for) and test."""
+    """Train, valid (None where none was asked for) and test.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import k_folds
+    >>> train, valid, test = next(k_folds(rw.synthetic("mq2008", queries=20), k=5))
+    >>> train.n_queries, valid.n_queries, test.n_queries
+    (12, 4, 4)
+    """
 
     train: RankingData
     valid: RankingData | None
@@ -144,6 +153,18 @@ def k_folds(
         the others and has no valid part.
     shuffle
         Deal the queries to the parts at random.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import k_folds
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> scores = []
+    >>> for train, valid, test in k_folds(data, k=5):
+    ...     ranker = rw.IntervalRank().fit(train, valid)
+    ...     scores.append(rw.evaluate(test, ranker.predict(test), "ndcg@10")["ndcg@10"])
+    >>> len(scores)
+    5
     """
     fewest = 3 if valid else 2
     if k < fewest:
@@ -227,6 +248,16 @@ def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
         validates on the next and tests on the one after. Files may be compressed.
     **options
         For the reader of the files, as in ``rankwright.load``.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import letor_folds, save
+    >>> data = rw.synthetic("mq2008", queries=25)
+    >>> for number in range(5):
+    ...     save(data.select(range(5 * number, 5 * number + 5)), f"S{number + 1}.txt")
+    >>> [fold.train.n_queries for fold in letor_folds(".")]
+    [15, 15, 15, 15, 15]
     """
     folder = Path(folder)
     if not folder.is_dir():

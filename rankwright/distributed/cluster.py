@@ -217,7 +217,17 @@ class ClusterCall:
 
 
 def executor(client: Any = None) -> ClusterExecutor:
-    """Return what runs calls on the workers, for `rankwright.comparison.tune.tune`."""
+    """Return what runs calls on the workers, for `rankwright.comparison.tune.tune`.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     workers = distributed.executor(client)
+    ...     print(workers.submit(pow, 2, 10).result())
+    1024
+    """
     return ClusterExecutor(connected(client))
 
 

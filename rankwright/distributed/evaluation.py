@@ -57,6 +57,19 @@ def evaluate(
         Anything that `rankwright.distributed.partitions.partitions` takes.
     metrics, convention
         As for `rankwright.evaluate`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> ranker = rw.MEMR().fit(data)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     found = distributed.evaluate(ranker, data, "ndcg@10", n_parts=4)
+    >>> here = rw.evaluate(data, ranker.predict(data), "ndcg@10")
+    >>> abs(found["ndcg@10"] - here["ndcg@10"]) < 1e-12
+    True
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     if isinstance(ranker_or_scores, Ranker):
@@ -69,7 +82,21 @@ def evaluate(
 
 
 def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | None = None) -> F64:
-    """Return a score for each document, in the order of the parts."""
+    """Return a score for each document, in the order of the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> ranker = rw.MEMR().fit(data)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     scores = distributed.predict(ranker, data, n_parts=4)
+    >>> np.array_equal(scores, ranker.predict(data))
+    True
+    """
     parts = partitions(data, client=client, n_parts=n_parts)
     return np.concatenate(parts.map(_scores, _on_one_thread(ranker)))
 
@@ -86,6 +113,18 @@ def rank(
     """Return the documents of each query, best first, in the order of the parts.
 
     Rows are counted over all parts. ``per_group`` and ``top`` are as for `Ranker.rank`.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> ranker = rw.MEMR().fit(data)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     ranking = distributed.rank(ranker, data, top=3, n_parts=4)
+    >>> len(ranking)
+    20
     """
     check_limits(top=top, per_group=per_group)
     parts = partitions(data, client=client, n_parts=n_parts)
@@ -108,6 +147,16 @@ def write_run(
     """Write the documents of each query, best first, as `rankwright.data.rankings.write_run` does.
 
     Each part is ranked and formatted where it is, and fetched in its turn.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> ranker = rw.MEMR().fit(data)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     distributed.write_run(ranker, data, "run.txt", top=3, n_parts=4)
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)

@@ -75,6 +75,17 @@ def fit(
         As for `Ranker.fit`.
     **options
         For the readers of ``train`` and ``valid``, where they are files or frames.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright import distributed
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     ranker = distributed.fit(rw.MEMR(), data, n_parts=4)
+    >>> ranker.predict(data).shape == data.y.shape
+    True
     """
     train_on = _fit_of(ranker)
     check_callbacks(callbacks)

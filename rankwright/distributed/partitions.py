@@ -71,6 +71,16 @@ class Partitions:
     n_features, n_queries, n_documents : int
     feature_names : tuple of str or None
     categories : dict from names of features to Categories, or None
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from distributed import Client
+    >>> from rankwright.distributed import Partitions
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
+    ...     parts = Partitions.of(rw.synthetic("mq2008", queries=20), n_parts=4)
+    ...     print(parts.n_queries, len(parts.parts))
+    20 4
     """
 
     def __init__(self, backend: Backend, parts: list[Any], shapes: list[Shape]) -> None:

@@ -106,6 +106,14 @@ def export_model(
     -------
     dict
         What ``export.json`` holds.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.export import export_model
+    >>> ranker = rw.IntervalRank().fit(rw.synthetic("mq2008", queries=20))
+    >>> export_model(ranker, "opensearch", "export")["format"]
+    'opensearch'
     """
     target: Target = resolve_part("exports", to)
     folder = Path(folder)
@@ -142,6 +150,15 @@ def verify_export(
     ParityError
         If a file was altered, cannot be read by the evaluator, or scores differently. Vectors lie
         so far apart that none can change places with another while each scores as it should.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.export import export_model, verify_export
+    >>> ranker = rw.IntervalRank().fit(rw.synthetic("mq2008", queries=20))
+    >>> about = export_model(ranker, "opensearch", "export")
+    >>> verify_export("export").largest_difference < 1e-6
+    True
     """
     folder, about, target, vectors = _open_export(folder, target)
     if engine is None:
@@ -178,6 +195,15 @@ def check_releases(folder: str | Path, target: Target | None = None) -> list[Rel
     ------
     ParityError
         If a file was altered or cannot be read.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.export import check_releases, export_model
+    >>> ranker = rw.IntervalRank().fit(rw.synthetic("mq2008", queries=20))
+    >>> about = export_model(ranker, "opensearch", "export")
+    >>> check_releases("export")[0]
+    ReleaseCheck(engine='elasticsearch', versions='>=8.11.4', setup='', right=True, ...
     """
     folder, about, target, vectors = _open_export(folder, target)
     engine_target, found = _engine_target(target), []

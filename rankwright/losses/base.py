@@ -63,6 +63,23 @@ class KernelLoss:
 
     Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
     search would not end: value, gradient and curvature are NaN then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright.data import RankingData
+    >>> from rankwright.losses import KernelLoss
+    >>> def squares(lo, hi, indptr, s, y, weight, value, grad, curv):
+    ...     for q in range(lo, hi):
+    ...         rows = slice(indptr[q], indptr[q + 1])
+    ...         value[q] = weight[q] * 0.5 * ((s[rows] - y[rows]) ** 2).sum()
+    ...         if len(grad):
+    ...             grad[rows] = weight[q] * (s[rows] - y[rows])
+    >>> data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7])
+    >>> bound = KernelLoss(squares, data, data.y)  # compile it with `kernel` where speed counts
+    >>> gradient = np.empty(2)
+    >>> bound.grad(np.zeros(2), gradient), gradient
+    (0.5, array([ 0., -1.]))
     """
 
     def __init__(
@@ -346,6 +363,14 @@ def order_weight(data: RankingData) -> F64:
     """Return each query's weight, 0 where its documents do not differ in grade.
 
     Documents of weight 0 are as good as absent.
+
+    Examples
+    --------
+    >>> from rankwright.data import RankingData
+    >>> from rankwright.losses import order_weight
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
+    >>> order_weight(data)
+    array([1., 0.])
     """
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
     present = document_weight(data) > 0.0
@@ -361,7 +386,16 @@ def order_weight(data: RankingData) -> F64:
 
 
 def document_weight(data: RankingData) -> F64:
-    """Return each document's weight, 1 where none was given."""
+    """Return each document's weight, 1 where none was given.
+
+    Examples
+    --------
+    >>> from rankwright.data import RankingData
+    >>> from rankwright.losses import document_weight
+    >>> data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7])
+    >>> document_weight(data)
+    array([1., 1.])
+    """
     return np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
 
 

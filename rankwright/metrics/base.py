@@ -78,6 +78,13 @@ class Metric(ABC):
         same limit.
     convention : Convention
         Where parameters come from that are not given.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> metric = rw.metric("ndcg@10")
+    >>> metric.k, metric.convention.name
+    (10, 'standard')
     """
 
     key: ClassVar[str]

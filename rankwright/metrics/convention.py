@@ -302,7 +302,14 @@ def descriptions() -> dict[str, str]:
 
 
 def differences(a: Convention, b: Convention) -> list[str]:
-    """Return one sentence for each clause in which two conventions differ."""
+    """Return one sentence for each clause in which two conventions differ.
+
+    Examples
+    --------
+    >>> from rankwright.metrics import Convention, differences
+    >>> differences(Convention.named("standard"), Convention.named("lightgbm"))[0]
+    'empty query: 0 (standard), 1 (lightgbm)'
+    """
     return [
         f"{ABOUT[clause]}: {formatted(a, clause)} ({a.name}), {formatted(b, clause)} ({b.name})"
         for clause in CLAUSE_VALUES

@@ -119,6 +119,15 @@ class Evaluator:
 
     Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
     `rankwright.metrics.ranked.Judged`; call it with scores.
+
+    Examples
+    --------
+    >>> from rankwright.data import RankingData
+    >>> from rankwright.metrics import Evaluator
+    >>> data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", "a"])
+    >>> evaluate = Evaluator(data, "mrr")
+    >>> evaluate([0.1, 0.9])["mrr"], evaluate([0.9, 0.1])["mrr"]
+    (1.0, 0.5)
     """
 
     def __init__(
@@ -326,6 +335,15 @@ class Evaluation(Mapping[str, float]):
         rule for ties has a say.
     left_out : dict
         Of a run, the queries that do not count, each with the reason.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright.data import RankingData
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0], qid=["a", "a", "b"])
+    >>> found = rw.evaluate(data, data.X.ravel(), "ndcg@10,map")
+    >>> found["ndcg@10"], found.per_query["map"], found.empty_queries
+    (0.5, array([1., 0.]), 1)
     """
 
     means: dict[str, float]

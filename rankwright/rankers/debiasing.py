@@ -127,6 +127,16 @@ def debias(
         pairwise losses.
     both_sides : bool, default False
         With ``unit="session"``: correct documents without a click too, as Unbiased LambdaMART does.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> from rankwright import clicks
+    >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=50)
+    >>> data = clicks.debias(log, clicks.Propensity.power(1.0, positions=10), method="ips")
+    >>> fitted = rw.Ranker(loss="ranknet").fit(data)
+    >>> data.n_queries
+    30
     """
     check_choice("method", method, METHODS)
     check_choice("unit", unit, UNITS)

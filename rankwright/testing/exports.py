@@ -43,6 +43,11 @@ def check_export(export: Any) -> None:
     export : Target or str
         An object of a subclass of `rankwright.export.target.Target`, or a name of
         ``rankwright list exports``.
+
+    Examples
+    --------
+    >>> from rankwright.testing import check_export
+    >>> check_export("json")
     """
     target = resolve_part("exports", export)
     run_checks(f"export '{target.name}'", target, export_checks(target))
@@ -55,6 +60,12 @@ def export_checks(export: Any) -> list[Check]:  # noqa: ARG001
     -------
     list of callables
         Each takes the target, and raises where the property does not hold.
+
+    Examples
+    --------
+    >>> from rankwright.testing import export_checks
+    >>> [check.__name__ for check in export_checks("json")][0]
+    'check_families'
     """
     return [check_families, check_scores, check_same_bytes, check_altered_files, check_replay]
 

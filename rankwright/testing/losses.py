@@ -66,6 +66,13 @@ def loss_checks(loss: Any) -> list[Check]:
     -------
     list of callables
         Each takes the loss, and raises where the property does not hold.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> loss = rw.losses.ListNet()
+    >>> for check in rw.testing.loss_checks(loss)[:2]:
+    ...     check(loss)
     """
     traits = getattr(resolve_part("losses", loss), "traits", None)
     return [

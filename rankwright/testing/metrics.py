@@ -68,6 +68,13 @@ def metric_checks(metric: Any) -> list[Check]:
     -------
     list of callables
         Each takes the metric, and raises where the property does not hold.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> metric = rw.metric("ndcg@3")
+    >>> for check in rw.testing.metric_checks(metric)[:2]:
+    ...     check(metric)
     """
     made = metric_named(metric)
     ties = [check_mean_over_ties, check_bounds_over_ties, check_rows_of_ties]

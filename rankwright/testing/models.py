@@ -32,6 +32,11 @@ def check_model(model: Any) -> None:
     model : model or str
         An object with ``fit(loss, data, ...)``, or a name of ``rankwright list models``. One with
         few rounds is checked sooner.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.testing.check_model(rw.models.Linear())
     """
     made = resolve_part("models", model)
     run_checks(f"model '{part_name('models', made)}'", made, model_checks(made))
@@ -44,6 +49,13 @@ def model_checks(model: Any) -> list[Check]:  # noqa: ARG001
     -------
     list of callables
         Each takes the model, and raises where the property does not hold.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> model = rw.models.Linear()
+    >>> for check in rw.testing.model_checks(model)[:2]:
+    ...     check(model)
     """
     return [
         check_fit,

@@ -1,4 +1,4 @@
-"""The examples of docstrings run as they stand, and every name of the package itself has one."""
+"""The examples of docstrings run as they stand, and every public name has one."""
 
 import doctest
 import inspect
@@ -31,7 +31,16 @@ def test_the_examples_of_a_module_print_what_they_show(name, tmp_path, monkeypat
     assert not runner.failures, "".join(said)
 
 
-@each("name", [name for name in rankwright.__all__ if name not in rankwright._SUBMODULES])
-def test_every_name_of_the_package_has_an_example(name):
-    found = inspect.getdoc(getattr(rankwright, name))
+def _names():
+    for module in ("rankwright", *(f"rankwright.{short}" for short in rankwright._SUBMODULES)):
+        for name in import_module(module).__all__:
+            found = getattr(import_module(module), name)
+            if inspect.isclass(found) or inspect.isroutine(found):
+                yield f"{module}.{name}"
+
+
+@each("name", list(_names()))
+def test_every_public_name_has_an_example(name):
+    module, _, own = name.rpartition(".")
+    found = inspect.getdoc(getattr(import_module(module), own))
     assert "Examples\n--------\n>>> " in found, name
