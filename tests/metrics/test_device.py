@@ -130,8 +130,7 @@ def test_curves_of_a_network_come_from_metrics_on_the_gpu(monkeypatch):
             patch.setattr(network, "NetworkProblem", made)
             callback = _selection(train, valid)
             network.Network(
-                epochs=2, batch_size=4, device="auto" if DEVICE == "cpu" else "cuda",
-                precision="double",
+                epochs=2, batch_size=4, device=DEVICE if on_device else "cpu", precision="double",
             ).fit(loss("listnet"), train, callback=callback, n_jobs=1)  # fmt: skip
         assert all(isinstance(scores, Measured) == on_device for _, scores in shown)
         curves.append(callback.curve)

@@ -356,7 +356,7 @@ def test_the_watch_chooses_the_round_to_keep():
 
 def test_the_watch_is_shown_the_scores_on_train_and_valid():
     callback = Onlooker(valid=VALID)
-    fitted = fit(callback=callback)
+    fitted = fit(callback=callback, device="cpu")
     assert (callback.train_scores[-1] == fitted.scores(DATA.X)).all()
     assert (callback.valid_scores[-1] == fitted.scores(VALID.X)).all()
 
