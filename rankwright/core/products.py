@@ -10,9 +10,11 @@ negative, to count from the end, which takes more time than the product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -120,13 +122,37 @@ def _arrays(X: FloatMatrix) -> tuple[np.ndarray, ...]:
 
 # --- BLAS on one thread ----------------------------------------------------------------------
 #
-# BLAS on one thread: on the short vectors of a solver its threads wait more than they work.
+# On the short vectors of a solver BLAS's threads wait more than they work. The limit is one of the
+# whole process: threads that are inside at once share it, and the last one out lifts it.
+
+_entering = Lock()
+_inside = 0
+_limit: Any = None
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which NumPy's and SciPy's BLAS use one thread."""
-    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
-    return limited
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let NumPy's and SciPy's BLAS use one thread inside the context."""
+    global _inside, _limit
+    with _entering:
+        if _inside == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+            _let_others_set_limits()
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _entering:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+                _let_others_set_limits()
+
+
+def _let_others_set_limits() -> None:
+    """Leave a context of threadpoolctl: until then it lets the thread that set a limit set more."""
+    with _controller().limit(limits=None):
+        pass
 
 
 @cache

@@ -260,7 +260,7 @@ class Machine:
                     self._connection = self._connected()
                 send(self._connection, (name, args))
                 well, answer = receive(self._connection)
-        except (EOFError, OSError):
+        except (EOFError, OSError, ValueError):  # the last of a pipe that `end` has closed
             raise NetworkBrokenError("the process beside a worker ended") from None
         if not well:
             raise answer

@@ -1,3 +1,5 @@
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -52,3 +54,27 @@ def test_blas_has_one_thread_inside_and_its_own_again_after():
         with one_blas_thread():
             assert blas_threads() == {1}
         assert blas_threads() == before
+
+
+def test_threads_that_are_inside_at_once_share_the_limit_and_the_last_one_lifts_it():
+    np.eye(3) @ np.eye(3)
+    second_is_in, first_is_out, seen = Event(), Event(), []
+
+    def second():
+        with one_blas_thread():
+            second_is_in.set()
+            first_is_out.wait(10)
+            seen.append(blas_threads())
+
+    own = threadpool_limits(2, user_api="blas")
+    try:
+        before, other = blas_threads(), Thread(target=second)
+        with one_blas_thread():
+            other.start()
+            assert second_is_in.wait(10)
+        first_is_out.set()
+        other.join()
+        assert seen == [{1}]
+        assert blas_threads() == before
+    finally:
+        own.restore_original_limits()

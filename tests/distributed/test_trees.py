@@ -105,6 +105,13 @@ def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
     assert started[0].returncode is not None
 
 
+def test_a_call_of_a_process_that_was_ended_before_it_began_says_so():
+    machine = trees.Machine()
+    machine.end()
+    with pytest.raises(NetworkBrokenError, match="the process beside a worker ended"):
+        machine.call("listen")
+
+
 def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
     made = []
 
