@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,6 +144,62 @@ def fit(
         console.print_json(_record(fitted, scores))
         return
     _print_fit(fitted, scores)
+    if save is not None:
+        console.say(f"wrote {save}")
+
+
+@app.command()
+def propensity(
+    log: LogArgument,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="randomised or swaps, for logs of such interventions; harvest or pbm, where "
+            "documents were shown at several positions; dual, em or affine, with --features."
+        ),
+    ] = "dual",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA", help="Features of the documents of each query, with document ids."
+        ),
+    ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            help="Write it to this file, for `rankwright train --clicks LOG --propensity FILE`."
+        ),
+    ] = None,
+    format: LogFormatOption = None,  # noqa: A002
+    read: ReadOption = None,
+    threads: ThreadsOption = None,
+    json: console.JsonOption = False,
+) -> None:
+    """Estimate how much users look at each position, relative to the first, with intervals."""
+    from rankwright.clicks.propensity import WITH_FEATURES, estimate_propensity
+    from rankwright.data.click_files import load_log
+    from rankwright.data.files import load
+    from rankwright.data.streams import check_target
+
+    if method in WITH_FEATURES and features is None:
+        raise UsageError(
+            f"--method {method} finds position bias from features: give --features DATA, or, where "
+            "documents were shown at several positions, another method, such as pbm."
+        )
+    check_target(None if save is None else Path(save), "--save")
+    table = None if features is None else load(features)
+    held = load_log(log, features=table, **read_options(read, format=format))
+    found = estimate_propensity(held, method, n_jobs=threads)
+    if save is not None:
+        found.save(save)
+    if json:
+        console.print_json(found.to_dict())
+        return
+    console.show("position  examination (95 %)", "bold")
+    for k, value in enumerate(found.examination):
+        low, high = (nan if side is None else side[k] for side in (found.low, found.high))
+        known = "" if isnan(low) else f" [{low:.3f}, {high:.3f}]"
+        console.show(f"{k + 1:8d}  {value:.3f}{known}")
     if save is not None:
         console.say(f"wrote {save}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,10 +36,11 @@ from rankwright.cli.options import (
     score_and_save,
     set_option,
 )
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rankwright.comparison.auto import Chosen
+    from rankwright.data.click_log import ClickLog
     from rankwright.data.ranking_data import RankingData
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 
 _OF_AUTO = ("time_limit", "ensemble")
+_SHOWN_POSITIONS = 10
 ROUNDS = (
     "n_bags",
     "n_estimators",
@@ -61,7 +64,13 @@ def train(
         str,
         typer.Argument(help="One of `rankwright list rankers`, or auto to choose one by the data."),
     ],
-    train: Annotated[str, typer.Option("--train", help="Training data.")],
+    train: Annotated[
+        str,
+        typer.Option(
+            "--train",
+            help="Training data; with --clicks the features of the documents of the log.",
+        ),
+    ],
     valid: Annotated[
         str | None,
         typer.Option(help="Validation data: selects the best iteration and what is set to auto."),
@@ -77,6 +86,31 @@ def train(
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
+    clicks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOG",
+            help="A click log: learn from clicks in place of the grades of --train, whose "
+            "documents are found by query and document id.",
+        ),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="With --clicks: how much users look at each position. joint: learn it together "
+            "with relevance (default); a method of `rankwright clicks propensity`, such as swaps; "
+            "a file that it saved; none: take clicks as grades.",
+        ),
+    ] = None,
+    read_clicks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read-clicks",
+            metavar="KEY=VALUE",
+            help="Any option of the reader of the log, such as session=visit or format=ubi.",
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the model file here.")] = None,
     checkpoint: FolderOption = None,
     every: EveryOption = None,
@@ -97,12 +131,13 @@ def train(
     if metric is not None:
         common["metric"] = metric
     if ranker == "auto":
-        given = {"model": model, "checkpoint": checkpoint, "dask": dask}
+        given = {"model": model, "checkpoint": checkpoint, "dask": dask, "clicks": clicks}
         _check_auto(metric, convention, **given)
         of_auto = _auto_settings(settings)
     else:
         own = ranker_settings(settings, model=model, metric=metric)
         fitted = checked_ranker(ranker, **{**common, **own})
+    _check_clicks(clicks, propensity=propensity, read_clicks=read_clicks, dask=dask)
     check_target(save, "--save")
     _warn_of_equal_files(train, valid=valid, test=test)
     saved_state = checkpoint_of(checkpoint, every, resume)
@@ -113,13 +148,15 @@ def train(
         load(train, **options) if client is None else on_workers(client, train, n_parts, options)
     )
     parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)
+    if clicks is not None:
+        data = _load_clicks(clicks, data, read_clicks)
     watch = Stopwatch()
     why: dict[str, Any] = {}
     if ranker == "auto":
         chosen = _choose_auto(data, parts.pop("valid", None), **common, **of_auto)
         fitted, why = chosen.ranker, chosen.to_dict()
     else:
-        _fit_with_progress(fitted, data, parts.get("valid"), saved_state)
+        _fit_with_progress(fitted, data, parts.get("valid"), saved_state, propensity)
     seconds, compiling = watch.seconds, watch.compile_seconds
     if gauge is not None:
         gauge.check(
@@ -141,11 +178,13 @@ def train(
 
 def _fit_with_progress(
     ranker: Ranker,
-    data: RankingData | Partitions,
+    data: RankingData | ClickLog | Partitions,
     valid: RankingData | None,
     checkpoint: Checkpoint | None,
+    propensity: str | None,
 ) -> None:
     """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
+    from rankwright.data.click_log import ClickLog
     from rankwright.data.ranking_data import RankingData
 
     model = ranker.make_model()
@@ -153,6 +192,13 @@ def _fit_with_progress(
     with round_progress(ranker.name, total) as progress:
         if isinstance(data, RankingData):
             ranker.fit(data, eval_set=valid, progress=progress, checkpoint=checkpoint)
+        elif isinstance(data, ClickLog):
+            known = _propensity(propensity, data, ranker.n_jobs)
+            with warnings.catch_warnings():  # --propensity none asks for clicks as grades
+                warnings.filterwarnings("ignore", "clicks are taken as grades")
+                ranker.fit(
+                    data, propensity=known, eval_set=valid, progress=progress, checkpoint=checkpoint
+                )
         else:
             from rankwright.distributed import fit
 
@@ -167,6 +213,50 @@ def _warn_of_equal_files(train: str, **others: str | None) -> None:
                 f"warning: --{name} is the training file, so its metrics are too optimistic; use "
                 "other queries for it."
             )
+
+
+# --- train --clicks: from a log in place of grades ------------------------------------------
+
+
+def _check_clicks(clicks: str | None, dask: str | None, **options: Any) -> None:
+    """Refuse options of a log where there is none, and a log on a cluster."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if clicks is None and given:
+        raise UsageError(f"{' and '.join(given)}: for a click log; give it by --clicks LOG.")
+    if clicks is not None and dask is not None:
+        raise UsageError("--clicks and --dask: a fit to clicks runs in one process.")
+
+
+def _load_clicks(path: str, features: RankingData, read: list[str] | None) -> ClickLog:
+    from rankwright.data.click_files import load_log
+
+    if features.doc_id is None:
+        raise DataError(
+            "--train has no document ids, by which the documents of --clicks are found in it."
+        )
+    return load_log(path, features=features, **read_options(read))
+
+
+def _propensity(what: str | None, log: ClickLog, n_jobs: int | None) -> Any:
+    """Return what `Ranker.fit` takes."""
+    from rankwright.clicks.propensity import METHODS, estimate_propensity
+    from rankwright.data.propensity import Propensity
+
+    if what is None or what == "joint":
+        return "joint"
+    if what == "none":
+        return None
+    if what in METHODS:
+        return estimate_propensity(log, what, groups=0, n_jobs=n_jobs)
+    if not Path(what).exists():
+        raise UsageError(
+            f"--propensity {what}: there is no such file, and no such method; known: joint, none, "
+            f"{', '.join(METHODS)}."
+        )
+    return Propensity.load(what)
+
+
+# --- what is said of a fit -------------------------------------------------------------------
 
 
 def _record(
@@ -185,6 +275,7 @@ def _record(
         "compile_seconds": compiling,
         "resumed_from": ranker.resumed_from_,
         "best_iteration": ranker.best_iteration_,
+        **({"propensity": ranker.propensity_.to_dict()} if _has_propensity(ranker) else {}),
         "valid": results.get("valid", {}),
         "test": results.get("test", {}),
     }
@@ -216,8 +307,17 @@ def _print_results(
         what["resumed from round"] = ranker.resumed_from_
     about = ", ".join(f"{name} {value}" for name, value in what.items())
     console.show(f"{ranker.name} on {ranker.model_name}: {about}")
+    if _has_propensity(ranker):
+        found = ranker.propensity_
+        shown = " ".join(f"{value:.2f}" for value in found.examination[:_SHOWN_POSITIONS])
+        more = " ..." if found.n_positions > _SHOWN_POSITIONS else ""
+        console.show(f"examination of positions 1, 2, ... ({found.method}): {shown}{more}")
     if save is not None:
         console.show(f"saved {save}")
+
+
+def _has_propensity(ranker: Ranker) -> bool:
+    return getattr(ranker, "propensity_", None) is not None
 
 
 # --- train auto: the rankers that suit the data are fitted, and the best is kept -------------

@@ -116,7 +116,7 @@ def estimate_propensity(
     """
     check_choice("method", method, METHODS)
     check_whole("groups", groups, 0)
-    counts = _counts(clicks, features=method in _WITH_FEATURES)
+    counts = _counts(clicks, features=method in WITH_FEATURES)
     if not counts.clicks.any():
         raise DataError("there is no click in the log, so nothing is known of positions.")
     n_positions, n_queries = int(counts.position.max()) + 1, int(counts.query.max()) + 1
@@ -386,7 +386,7 @@ METHODS: Mapping[str, Callable[..., _Estimate]] = {
     "pbm": _pbm,
     "affine": _affine,
 }
-_WITH_FEATURES = ("em", "dual", "affine")
+WITH_FEATURES = ("em", "dual", "affine")
 
 
 # --- plot ------------------------------------------------------------------------------------

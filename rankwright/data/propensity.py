@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64, AnyArray
+from rankwright.data.streams import atomic_text, open_bytes
 from rankwright.errors import DataError, UsageError
 
 _FORMAT = "rankwright propensity 1"
@@ -144,15 +145,17 @@ class Propensity:
 
     def save(self, path: str | Path) -> None:
         """Write it to a JSON file; `Propensity.load` reads it."""
-        text = json.dumps(self.to_dict(), indent=1) + "\n"
-        Path(path).write_text(text, encoding="utf-8")
+        with atomic_text(path) as stream:
+            stream.write(json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Propensity:
         """Return the propensity of a file that `save` wrote."""
+        with open_bytes(path) as stream:
+            text = stream.read()
         try:
             try:
-                given = json.loads(Path(path).read_text(encoding="utf-8"))
+                given = json.loads(text)
             except (ValueError, RecursionError):
                 raise DataError("this is no propensity: the file is not JSON.") from None
             if not isinstance(given, dict):

@@ -1,10 +1,13 @@
 """``rankwright clicks``: what a log holds, click models of it, and rankers evaluated on it."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
+from cases import each
 from click_sessions import random_log
+from command import run_json, sentence
 from small_data import small_data
 from typer.testing import CliRunner
 
@@ -146,3 +149,94 @@ def test_evaluate_refuses_options_that_its_estimator_does_not_use(files):
         error = run(*asked, *words).exception
         assert isinstance(error, UsageError)
         assert why in str(error)
+
+
+# --- propensity, and rankers that learn from clicks ----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("searches")
+    data = rw.synthetic("mq2008", queries=20, seed=1)
+    data = data._replace(doc_id=np.array([f"d{row}" for row in range(data.n_documents)]))
+    clicks.save_log(clicks.simulate(data, 41, sessions=30, swaps="first"), folder / "log.csv")
+    save(data, folder / "train.csv")
+    return folder
+
+
+def test_propensity_is_shown_and_kept(searches, tmp_path):
+    kept = tmp_path / "propensity.json"
+    done = run("propensity", searches / "log.csv", "--method", "swaps", "--save", kept)
+    assert done.exit_code == 0, done.output
+    expected = clicks.estimate_propensity(clicks.load_log(searches / "log.csv"), "swaps")
+    assert (clicks.Propensity.load(kept).examination == expected.examination).all()
+    shown = f"2  {expected.examination[1]:.3f} [{expected.low[1]:.3f}, {expected.high[1]:.3f}]"
+    assert shown in done.output
+    found = json.loads(
+        run("propensity", searches / "log.csv", "--method", "swaps", "--json").output
+    )
+    assert found["high"][1] == expected.high[1]
+
+
+def test_propensity_of_features_takes_them(searches):
+    log, features = searches / "log.csv", searches / "train.csv"
+    found = json.loads(run("propensity", log, "--features", features, "--json").output)
+    expected = clicks.estimate_propensity(clicks.load_log(log, features=rw.load(features)))
+    assert found["examination"] == expected.examination.tolist()
+    error = run("propensity", log).exception
+    assert isinstance(error, UsageError)
+    assert "give --features DATA" in str(error)
+
+
+def trained(searches, tmp_path, *more):
+    model = tmp_path / "model.rw"
+    found = run_json(
+        "train", "memr", "--train", searches / "train.csv", "--clicks", searches / "log.csv",
+        "--save", model, *more,
+    )  # fmt: skip
+    return found, rw.load_model(model)
+
+
+@each("what", ["joint", "dual", "file", "none"])
+def test_train_learns_from_clicks_as_python_does(what, searches, tmp_path):
+    log = clicks.load_log(searches / "log.csv", features=rw.load(searches / "train.csv"))
+    known = {"joint": "joint", "none": None}.get(what)
+    if what == "dual":
+        known = clicks.estimate_propensity(log, "dual")
+    if what == "file":
+        known = clicks.Propensity.power(0.5, positions=10)
+        known.save(tmp_path / "known.json")
+    given = [] if what == "joint" else ["--propensity", tmp_path / "known.json"]
+    if what in ("dual", "none"):
+        given = ["--propensity", what]
+    found, ranker = trained(searches, tmp_path, *given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = rw.MEMR().fit(log, propensity=known)
+    assert (ranker.predict(log.features) == expected.predict(log.features)).all()
+    assert ("propensity" in found) == (what != "none")
+    if what != "none":
+        assert found["propensity"]["examination"] == expected.propensity_.examination.tolist()
+
+
+@each(
+    ("words", "text"),
+    [
+        (["memr", "--propensity", "dual"], "--propensity: for a click log; give it by --clicks"),
+        (["memr", "--read-clicks", "session=s"], "--read-clicks: for a click log"),
+        (["auto", "--clicks", "log.csv"], "takes no --clicks"),
+        (["memr", "--clicks", "log.csv", "--dask", "local:2"], "runs in one process"),
+        (["memr", "--clicks", "log.csv", "--propensity", "nope"], "known: joint, none, random"),
+        (["memr", "--clicks", "log.csv", "--read-clicks", "session=s"], "no column 's'"),
+    ],
+)
+def test_train_refuses_options_of_clicks_that_do_not_fit(words, text, searches, monkeypatch):
+    monkeypatch.chdir(searches)
+    assert text in sentence("train", *words, "--train", "train.csv")
+
+
+def test_train_needs_document_ids_to_find_documents(searches, tmp_path):
+    save(small_data(), tmp_path / "train.txt")
+    log = searches / "log.csv"
+    error = sentence("train", "memr", "--train", tmp_path / "train.txt", "--clicks", log)
+    assert "--train has no document ids" in error

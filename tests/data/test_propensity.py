@@ -76,3 +76,8 @@ def test_what_makes_no_sense_is_refused():
         Propensity.power(1.0, positions=3).at(np.array([1.5]))
     with pytest.raises(UsageError, match="clip"):
         Propensity([1.0]).clipped(0.0)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.json does not exist"):
+        Propensity.load(tmp_path / "none.json")
