@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from rankwright.cli.options import (
     print_peak,
     read_options,
 )
+
+if TYPE_CHECKING:
+    from rankwright.data.ranking_data import RankingData
 
 
 def explain(
@@ -38,8 +41,10 @@ def explain(
     memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Explain a ranking: of a query, of two documents, or of one under two models."""
-    from rankwright.data.files import load
+    """Explain a ranking: of a query, of two documents, or of one under two models.
+
+    The documents need no grades; where they have some, these are shown.
+    """
     from rankwright.errors import UsageError
     from rankwright.explanation import explain as explained
 
@@ -48,7 +53,7 @@ def explain(
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     models = [model] if against is None else [model, against]
-    rankers, documents = open_with(models, lambda: load(data, **options))
+    rankers, documents = open_with(models, lambda: _load(data, options))
     found = explained(
         rankers[0],
         documents,
@@ -61,3 +66,18 @@ def explain(
     else:
         console.show(str(found))
         print_peak(gauge)
+
+
+def _load(path: str, options: dict[str, Any]) -> RankingData:
+    """Read documents with their grades, or without where they have none."""
+    from rankwright.data.files import load, load_documents
+    from rankwright.errors import DataError
+    from rankwright.rankers.inputs import without_grades
+
+    try:
+        return load(path, **options)
+    except DataError as error:
+        try:
+            return without_grades(load_documents(path, **options))
+        except DataError:
+            raise error from None

@@ -27,7 +27,8 @@ def explain(
     ranker : fitted ranker
     data : RankingData or frame
         Changes are given in standard deviations of its values. The features of a frame are found by
-        their names, and its query ids, grades and document ids as `rankwright.load` finds them.
+        their names, and its query ids, grades and document ids as `rankwright.load` finds them;
+        there need be no grades.
     query : query id
     docs : sequence of one or two documents
         By name, or by number in the query (from 1) where documents have no names. Two: why one is

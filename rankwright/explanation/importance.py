@@ -17,7 +17,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.explanation.query import document_parts, in_columns_of
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.rankers.inputs import data_of_frame
@@ -72,6 +72,8 @@ def importance(
         own = in_columns_of(ranker, data_of_frame(ranker, data, None, "importance"))
         if kind == "shap":
             values = np.abs(document_parts(ranker, own)[:, :-1]).mean(axis=0)
+        elif np.isnan(own.y).any():
+            raise DataError("importance by permutation needs grades, and the frame has none.")
         else:
             values = _by_shuffling(ranker, own, metric, repeats, seed)
     names = getattr(ranker, "feature_names_in_", np.arange(1, len(values) + 1))

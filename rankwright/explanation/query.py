@@ -8,6 +8,7 @@ against the mean of its query,
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -157,21 +158,23 @@ def _place(data: RankingData, query: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a document stands in a ranking."""
+    """Where a document stands in a ranking; its grade may not be known."""
 
     document: str
     rank: int
     score: float
-    grade: float
+    grade: float | None
 
     @classmethod
     def of(cls, view: QueryView, row: int) -> Place:
         """Return the place of document ``row``."""
         score, grade = float(view.scores[row]), float(view.data.y[row])
-        return cls(view.names[row], int(view.ranks[row]), score, grade)
+        known = None if math.isnan(grade) else grade
+        return cls(view.names[row], int(view.ranks[row]), score, known)
 
     def __str__(self) -> str:
-        return f"{self.document} (rank {self.rank}, score {self.score:.6g}, grade {self.grade:g})"
+        grade = "" if self.grade is None else f", grade {self.grade:g}"
+        return f"{self.document} (rank {self.rank}, score {self.score:.6g}{grade})"
 
 
 def document_parts(ranker: Ranker, data: RankingData) -> F64:
@@ -221,9 +224,10 @@ class QueryExplanation:
         for standing in self.documents[:_LINES]:
             main = list(standing.parts.items())[:_FEATURES]
             text = ", ".join(f"{name} {part:+.3g}" for name, part in main)
+            place = standing.place
+            grade = "" if place.grade is None else f"grade {place.grade:g}  "
             lines.append(
-                f"  {standing.place.rank:4d}  {standing.place.document}  "
-                f"grade {standing.place.grade:g}  {standing.above_mean:+.4g}: {text}, …"
+                f"  {place.rank:4d}  {place.document}  {grade}{standing.above_mean:+.4g}: {text}, …"
             )
         rest = len(self.documents) - _LINES
         if rest > 0:

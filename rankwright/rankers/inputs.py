@@ -257,7 +257,7 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
-    """Return RankingData, or a frame as such: with its grades, if a column is named like them."""
+    """Return RankingData, or a frame as such; without a column named like grades these are NaN."""
     if isinstance(X, RankingData):
         return X
     names = frame_columns(X)
@@ -278,7 +278,13 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
     column = columns_of_frame(X)
     coded = _named(getattr(ranker, "categories_", None), features)
     categories = {**coded, **categories_of(column, features)}
-    return RankingData.from_arrays(**arrays_of_columns(column, roles, features, categories))
+    data = RankingData.from_arrays(**arrays_of_columns(column, roles, features, categories))
+    return data if label else without_grades(data)
+
+
+def without_grades(data: RankingData) -> RankingData:
+    """Return the data with grades that are not known: NaN."""
+    return data._replace(y=np.full(data.n_documents, np.nan))
 
 
 def how_to_route_qid() -> str:

@@ -63,3 +63,28 @@ def test_a_ranklib_model_is_taken_like_ours(files, tmp_path):
     lines = (run("rank", *which).stdout.splitlines() for which in (asked, same))
     orders = [[line.split()[:4] for line in some] for some in lines]
     assert orders[0] == orders[1]
+
+
+def test_documents_need_no_grades(files, tmp_path):
+    save(DATA, tmp_path / "graded.csv")
+    rows = [line.split(",") for line in (tmp_path / "graded.csv").read_text().splitlines()]
+    grade = rows[0].index('"label"')
+    rest = [",".join(row[:grade] + row[grade + 1 :]) for row in rows]
+    (tmp_path / "plain.csv").write_text("\n".join(rest) + "\n")
+    base = ("explain", files / "a.rw")
+    with_grades = run_json(*base, tmp_path / "graded.csv", "--query", "1")
+    without = run_json(*base, tmp_path / "plain.csv", "--query", "1")
+    for one, same in zip(without["documents"], with_grades["documents"], strict=True):
+        assert one["place"].pop("grade") is None
+        same["place"].pop("grade")
+        assert one == same
+    assert "grade" not in run(*base, tmp_path / "plain.csv", "--query", "1").stdout
+    assert "grade" in run(*base, tmp_path / "graded.csv", "--query", "1").stdout
+    asked = (*base, tmp_path / "plain.csv", "--query", "1", "--docs", "2", "5")
+    assert "grade" not in run(*asked).stdout
+
+
+def test_a_file_that_cannot_be_read_either_way_is_refused_as_with_grades(files, tmp_path):
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    error = sentence("explain", files / "a.rw", tmp_path / "bad.csv", "--query", "1")
+    assert "no query id column found" in error

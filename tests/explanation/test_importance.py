@@ -1,10 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
+from rankwright.explanation import explain
 from rankwright.explanation.importance import importance
 from rankwright.rankers.base import ranker
 
@@ -75,3 +77,13 @@ def test_a_function_is_a_metric_too():
 def test_mistakes_are_reported(fitted, kind, sentence):
     with pytest.raises(UsageError, match=sentence):
         importance(fitted, kind)
+
+
+def test_permutation_needs_grades():
+    frame = pd.DataFrame(DATA.X, columns=DATA.feature_names)
+    frame["qid"] = DATA.query_of_row()
+    fitted = ranker("ranksvm").fit(frame.drop(columns="qid"), DATA.y, qid=frame["qid"])
+    with pytest.raises(DataError, match="by permutation needs grades"):
+        importance(fitted, "permutation", data=frame)
+    assert len(importance(fitted, "shap", data=frame)) == DATA.n_features
+    assert "grade" not in str(explain(fitted, frame, query=0))
