@@ -68,13 +68,14 @@ def _binary(folder: Path, name: str, X: Any) -> list[Path]:
 
     rank = f"/v1/models/{name}/rank"
     roles = {"id": list("pqrs"), "group": [0, 1, 0, 1], "query": ["q", "q", "r", "r"]}
+    one = {**roles, "query": ["q"] * 4}
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
     named = {key: pa.array(X[:, k]) for k, key in enumerate("abc")}
     coded = {**roles, "id": pa.array(roles["id"]).dictionary_encode()}
     requests = {
         "npy": (f"{rank}?query=q&top=2", NPY, _npy(X)),
         "npy4": (f"/v1/models/{name}/score", NPY, _npy(X.astype("<f4").T.copy().T)),
-        "vectors": (f"{rank}?per_group=1&explain=1", ARROW, _arrow({**roles, "features": vectors})),
+        "vectors": (f"{rank}?per_group=1&explain=1", ARROW, _arrow({**one, "features": vectors})),
         "named": (f"{rank}/batch?top=1", ARROW, _arrow({**coded, **named})),
     }
     found = []

@@ -35,10 +35,10 @@ from rankwright.export.target import (
 from rankwright.models.portable import Forest, Linear, one_split_each
 
 _NO_PARENT = 2147483647
-_PLACES = ("left_children", "right_children", "split_indices")
+_PLACES = ("left_children", "right_children", "split_indices", "parents")
+_OF_CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 _OF_NODES = (
-    "base_weights", "default_left", "loss_changes", "parents", "split_conditions", "split_type",
-    "sum_hessian",
+    "base_weights", "default_left", "loss_changes", "split_conditions", "sum_hessian",
 )  # fmt: skip
 
 
@@ -104,27 +104,32 @@ def _check(path: Path, n_features: int) -> None:
         if booster["name"] == "gblinear":
             whole = np.shape(np.array(model["weights"], np.float64)) == (n_features + 1,)
         else:
-            whole = booster["name"] == "gbtree" and all(
-                _is_whole(tree, n_features) for tree in model["trees"]
-            )
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            trees = model["trees"]
+            whole = (
+                booster == {"name": "gbtree", "model": {**_counts(len(trees)), "trees": trees}}
+                and all(_is_whole(tree, n_features) for tree in trees)
+            )  # fmt: skip
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError):
         whole = False
     if not whole:
         raise ParityError(f"{path} is not the file of a model; export the model again.")
 
 
 def _is_whole(tree: Mapping[str, Any], n_features: int) -> bool:
-    """Whether children and features of a tree are within it."""
+    """Whether children, parents and features of a tree are within it, and nothing else is odd."""
     n = len(tree["left_children"])
     kept = [np.array(tree[name], np.float64) for name in _OF_NODES]
-    left, right, feature = (np.array(tree[name], np.int64) for name in _PLACES)
-    inner = left >= 0
-    children = np.concatenate([left[inner], right[inner]])
+    left, right, feature, parents = (np.array(tree[name], np.int64) for name in _PLACES)
+    if n == 0 or any(np.shape(values) != (n,) for values in (*kept, left, right, feature, parents)):
+        return False
+    nodes = np.flatnonzero(left >= 0)
+    above = np.full(n, _NO_PARENT)
+    above[left[nodes]] = above[right[nodes]] = nodes
     return (
-        n > 0
-        and all(len(values) == n for values in (*kept, left, right, feature))
-        and bool(((children > np.tile(np.flatnonzero(inner), 2)) & (children < n)).all())
+        bool((left[nodes] > nodes).all() and (right[nodes] == left[nodes] + 1).all())
+        and np.array_equal(parents, above)
         and bool(((feature >= 0) & (feature < n_features)).all())
+        and {**tree, **_unused(n, n_features)} == tree
     )
 
 
@@ -157,12 +162,29 @@ def _trees(model: Forest) -> dict[str, Any]:
     return {
         "name": "gbtree",
         "model": {
-            "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
-            "iteration_indptr": list(range(len(trees) + 1)),
-            "tree_info": [0] * len(trees),
+            **_counts(len(trees)),
             "trees": trees,
         },
     }
+
+
+def _counts(n_trees: int) -> dict[str, Any]:
+    """Return what a booster of trees says of their number."""
+    return {
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n_trees)},
+        "iteration_indptr": list(range(n_trees + 1)),
+        "tree_info": [0] * n_trees,
+    }
+
+
+def _unused(n: int, n_features: int) -> dict[str, Any]:
+    """Return the parts of a tree of n nodes that do not depend on the model: no categories."""
+    return {
+        **{name: [] for name in _OF_CATEGORIES},
+        "split_type": [0] * n,
+        "tree_param": {"num_deleted": "0", "num_feature": str(n_features),
+                       "num_nodes": str(n), "size_leaf_vector": "1"},
+    }  # fmt: skip
 
 
 def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
@@ -182,8 +204,6 @@ def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
             parents[left[k]] = parents[right[k]] = k
     return {
         "base_weights": [float(shortest(value)) for value in leaves],
-        "categories": [], "categories_nodes": [], "categories_segments": [],
-        "categories_sizes": [],
         "default_left": (model.missing_left[at] & inner).astype(int).tolist(),
         "id": number,
         "left_children": left,
@@ -192,8 +212,6 @@ def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
         "right_children": right,
         "split_conditions": [float(shortest(v)) for v in np.where(inner, cuts, leaves)],
         "split_indices": np.where(inner, model.feature[at], 0).tolist(),
-        "split_type": [0] * n,
         "sum_hessian": [1.0] * n,
-        "tree_param": {"num_deleted": "0", "num_feature": str(model.scorer.n_features),
-                       "num_nodes": str(n), "size_leaf_vector": "1"},
-    }  # fmt: skip
+        **_unused(n, model.scorer.n_features),
+    }
