@@ -278,8 +278,9 @@ class Trees(Part):
             written, reported = int(booster.current_iteration()), len(counts)
             return {"trees": np.frombuffer(text.encode(), np.uint8), "counts": fresh}
 
+        rounds = range(first + done, first + self.n_estimators)
         with until_interrupted(callback, counts):
-            for t in range(first + done, first + self.n_estimators):
+            for t in rounds if _has_bins(booster.train_set) else ():
                 _allow_columns(booster, run.columns(t))
                 empty = booster.update(fobj=objective)
                 if empty and not run.samples:
@@ -490,6 +491,11 @@ def _allow_columns(booster: lgb.Booster, columns: I64 | None) -> None:
         share = np.zeros(booster.num_feature())
         share[columns] = 1.0
         booster.reset_parameter({"feature_contri": share.tolist()})
+
+
+def _has_bins(data: lgb.Dataset) -> bool:
+    """Whether a feature is not 0 everywhere; LightGBM raises in each round where none is."""
+    return any(data.feature_num_bin(column) for column in range(data.num_feature()))
 
 
 def empty_forest(initial: float, n_features: int) -> FittedTrees:

@@ -1,6 +1,7 @@
 import lightgbm as lgb
 import numpy as np
 import pytest
+from cases import each
 from scipy import sparse
 from small_data import Onlooker, small_data
 
@@ -8,7 +9,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.trees import Trees
-from rankwright.rankers.base import Ranker
+from rankwright.rankers.base import Ranker, ranker
 
 DATA = small_data()
 
@@ -258,3 +259,10 @@ def test_words_other_than_auto_are_refused():
     for name in ("num_leaves", "learning_rate", "colsample_bytree"):
         with pytest.raises(UsageError, match=f"{name} must be a number or 'auto', not 'small'"):
             fit(Trees(**{name: "small"}))
+
+
+@each("name", ["lambdamart", "gbdt", "random_forest", "intervalrank"])
+def test_features_that_are_zero_everywhere_make_one_score(name):
+    data = RankingData.from_arrays(np.zeros((3, 2)), [0, 1, 2], qid=[7] * 3)
+    scores = ranker(name).fit(data).predict(data)
+    assert (scores == scores[0]).all()
