@@ -124,7 +124,7 @@ def train(
 ) -> None:
     """Train a ranker; print its metrics on validation and test data, with their convention."""
     from rankwright.core.jit import Stopwatch
-    from rankwright.data.files import load
+    from rankwright.data.files import load, load_documents
     from rankwright.data.streams import check_target
 
     common: dict[str, Any] = {"convention": convention, "random_state": seed, "n_jobs": threads}
@@ -144,8 +144,11 @@ def train(
     options = read_options(read, format=format)
     gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
+    read_train = load if clicks is None else load_documents  # which need no grades
     data: Any = (
-        load(train, **options) if client is None else on_workers(client, train, n_parts, options)
+        read_train(train, **options)
+        if client is None
+        else on_workers(client, train, n_parts, options)
     )
     parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)
     if clicks is not None:

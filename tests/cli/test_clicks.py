@@ -235,6 +235,17 @@ def test_train_refuses_options_of_clicks_that_do_not_fit(words, text, searches, 
     assert text in sentence("train", *words, "--train", "train.csv")
 
 
+def test_train_needs_no_grades_beside_clicks(searches, tmp_path):
+    rows = [line.split(",") for line in (searches / "train.csv").read_text().splitlines()]
+    grade = rows[0].index('"label"')
+    rest = [",".join(row[:grade] + row[grade + 1 :]) for row in rows]
+    (tmp_path / "train.csv").write_text("\n".join(rest) + "\n")
+    clicks.save_log(clicks.load_log(searches / "log.csv"), tmp_path / "log.csv")
+    data = rw.load(searches / "train.csv")
+    (_, plain), (_, graded) = trained(tmp_path, tmp_path), trained(searches, tmp_path)
+    assert (plain.predict(data) == graded.predict(data)).all()
+
+
 def test_train_needs_document_ids_to_find_documents(searches, tmp_path):
     save(small_data(), tmp_path / "train.txt")
     log = searches / "log.csv"
