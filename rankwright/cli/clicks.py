@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -197,9 +197,10 @@ def propensity(
         return
     console.show("position  examination (95 %)", "bold")
     for k, value in enumerate(found.examination):
-        low, high = (nan if side is None else side[k] for side in (found.low, found.high))
-        known = "" if isnan(low) else f" [{low:.3f}, {high:.3f}]"
-        console.show(f"{k + 1:8d}  {value:.3f}{known}")
+        between = ""
+        if found.low is not None and found.high is not None:
+            between = f" [{found.low[k]:.3f}, {found.high[k]:.3f}]"
+        console.show(f"{k + 1:8d}  {value:.3f}{between}")
     if save is not None:
         console.say(f"wrote {save}")
 

@@ -150,7 +150,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _let_others_set_limits() -> None:
-    """Leave a context of threadpoolctl: until then it lets the thread that set a limit set more."""
+    """Leave a context of threadpoolctl, which until then lets only one thread change limits."""
     with _controller().limit(limits=None):
         pass
 

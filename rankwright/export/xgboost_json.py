@@ -116,7 +116,7 @@ def _check(path: Path, n_features: int) -> None:
 
 
 def _is_whole(tree: Mapping[str, Any], n_features: int) -> bool:
-    """Whether children, parents and features of a tree are within it, and nothing else is odd."""
+    """Whether nodes and features of a tree are within it, and the rest is as we write it."""
     n = len(tree["left_children"])
     kept = [np.array(tree[name], np.float64) for name in _OF_NODES]
     left, right, feature, parents = (np.array(tree[name], np.int64) for name in _PLACES)
@@ -129,7 +129,7 @@ def _is_whole(tree: Mapping[str, Any], n_features: int) -> bool:
         bool((left[nodes] > nodes).all() and (right[nodes] == left[nodes] + 1).all())
         and np.array_equal(parents, above)
         and bool(((feature >= 0) & (feature < n_features)).all())
-        and {**tree, **_unused(n, n_features)} == tree
+        and {**tree, **_fixed_parts(n, n_features)} == tree
     )
 
 
@@ -177,7 +177,7 @@ def _counts(n_trees: int) -> dict[str, Any]:
     }
 
 
-def _unused(n: int, n_features: int) -> dict[str, Any]:
+def _fixed_parts(n: int, n_features: int) -> dict[str, Any]:
     """Return the parts of a tree of n nodes that do not depend on the model: no categories."""
     return {
         **{name: [] for name in _OF_CATEGORIES},
@@ -213,5 +213,5 @@ def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
         "split_conditions": [float(shortest(v)) for v in np.where(inner, cuts, leaves)],
         "split_indices": np.where(inner, model.feature[at], 0).tolist(),
         "sum_hessian": [1.0] * n,
-        **_unused(n, model.scorer.n_features),
+        **_fixed_parts(n, model.scorer.n_features),
     }
