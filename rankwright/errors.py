@@ -1,4 +1,7 @@
-"""The errors a user meets: one sentence each, saying where the error is and what to do next."""
+"""The errors a user meets: one sentence each, saying where the error is and what to do next.
+
+Beside them stand the words that messages share: quoted text, and numbers with what they count.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,13 @@ def quoted(text: object) -> str:
     """Return ``text`` in quotes as a message shows it: on one line, shortened where it is long."""
     shown = printable(str(text))
     return f"'{shown if len(shown) <= _MOST_QUOTED else shown[: _MOST_QUOTED - 3] + '...'}'"
+
+
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """Return a number with the word for what it counts: "1 query", "2,500 queries"."""
+    if many is None:
+        many = "queries" if one == "query" else f"{one}s"
+    return f"{number:,} {one if number == 1 else many}"
 
 
 class RankwrightError(Exception):

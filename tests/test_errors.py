@@ -11,7 +11,14 @@ from rankwright import errors
 from rankwright.cli.main import _show_warning
 from rankwright.data.ranking_data import PartsDifferError
 from rankwright.distributed.cluster import ClusterError
-from rankwright.errors import DataError, MissingExtraError, RankwrightError, printable, quoted
+from rankwright.errors import (
+    DataError,
+    MissingExtraError,
+    RankwrightError,
+    counted,
+    printable,
+    quoted,
+)
 from rankwright.export.target import ParityError
 from rankwright.persist.container import ModelFileError
 from rankwright.rankers.base import NoPartialFitError, NotFittedError
@@ -78,3 +85,9 @@ def test_an_error_from_a_worker_process_says_the_same():
 def test_a_warning_is_printed_as_one_line(capsys):
     _show_warning(UserWarning("feature 'a\nb' will be left out."), UserWarning)
     assert capsys.readouterr().err == "warning: feature 'a\\nb' will be left out.\n"
+
+
+def test_a_number_stands_with_the_word_for_what_it_counts():
+    assert [counted(n, "query") for n in (0, 1, 2500)] == ["0 queries", "1 query", "2,500 queries"]
+    assert counted(1, "tree") == "1 tree"
+    assert counted(2, "is a category", "are categories") == "2 are categories"

@@ -19,7 +19,7 @@ from rankwright.cli.options import (
     read_options,
     set_option,
 )
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
@@ -292,9 +292,10 @@ def evaluate(
 
 def _print_shape(profile: LogProfile) -> None:
     console.show(
-        f"{profile.sessions:,.0f} sessions, {profile.impressions:,.0f} impressions, "
-        f"{profile.clicks:,.0f} clicks, {profile.queries:,} queries, "
-        f"{profile.documents:,} documents"
+        f"{counted(round(profile.sessions), 'session')}, "
+        f"{counted(round(profile.impressions), 'impression')}, "
+        f"{counted(round(profile.clicks), 'click')}, {counted(profile.queries, 'query')}, "
+        f"{counted(profile.documents, 'document')}"
     )
     lengths = (
         f"{profile.shortest}"

@@ -17,7 +17,7 @@ from rankwright.cli.options import (
     print_peak,
     read_options,
 )
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 from rankwright.key_values import parse_settings
 
 
@@ -92,8 +92,8 @@ def convert(
         console.print_json({**asdict(done), **in_record(gauge)})
     else:
         console.say(
-            f"{source} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
-            f"{done.features:,} features."
+            f"{source} -> {target}: {counted(done.documents, 'document')} of "
+            f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
         )
         print_peak(gauge)
 
@@ -126,7 +126,7 @@ def synthetic(
         console.print_json({**asdict(done), "source": shape, **in_record(gauge)})
         return
     console.say(
-        f"{shape} -> {target}: {done.documents:,} documents of {done.queries:,} queries, "
-        f"{done.features:,} features."
+        f"{shape} -> {target}: {counted(done.documents, 'document')} of "
+        f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
     )
     print_peak(gauge)

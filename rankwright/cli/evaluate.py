@@ -22,7 +22,7 @@ from rankwright.cli.options import (
     print_peak,
     read_options,
 )
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
     from rankwright.core.types import F64
@@ -293,8 +293,8 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
     share = first.empty_queries / first.n_queries
     names = ", ".join(result.convention.name for result in results.values())
     console.show(
-        f"{first.n_queries} queries, {first.empty_queries} of them ({share:.1%}) without a "
-        f"relevant document; convention {names}."
+        f"{counted(first.n_queries, 'query')}, {first.empty_queries} of them ({share:.1%}) "
+        f"without a relevant document; convention {names}."
     )
     for remark in first.remarks():
         console.show(f"{remark}.")
@@ -304,8 +304,8 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
             console.show(f"  {clause}")
     if first.tie_queries:
         console.say(
-            f"Note: in {first.tie_queries} queries documents of different grade have equal scores, "
-            "and the convention's tie rule decides; --ties shows how much."
+            f"Note: in {counted(first.tie_queries, 'query')}, documents of different grade "
+            "have equal scores, and the convention's tie rule decides; --ties shows how much."
         )
 
 

@@ -18,7 +18,7 @@ from rankwright.cli.options import (
     print_peak,
     read_options,
 )
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 from rankwright.model_files import is_model, load_model
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def findings(profile: Profile) -> list[str]:
             ranked.append(
                 (
                     0,
-                    f"{pair.first} and {pair.second} share {_count(pair.queries, 'query')} "
+                    f"{pair.first} and {pair.second} share {counted(pair.queries, 'query')} "
                     f"({_some(pair.examples, pair.queries)}): this leaks training "
                     "data into the evaluation.",
                 )
@@ -106,7 +106,7 @@ def findings(profile: Profile) -> list[str]:
             ranked.append(
                 (
                     1,
-                    f"{_count(pair.documents, 'document')} of {pair.second} "
+                    f"{counted(pair.documents, 'document')} of {pair.second} "
                     f"{_verb(pair.documents, 'has', 'have')} the features of one of {pair.first}.",
                 )
             )
@@ -133,21 +133,21 @@ def _about_lists(one: DataProfile) -> Iterator[tuple[int, str]]:
     if one.scattered_queries:
         yield (
             3,
-            f"the rows of {_count(one.scattered_queries, 'query')} are not contiguous "
+            f"the rows of {counted(one.scattered_queries, 'query')} are not contiguous "
             f"({_some(one.scattered_examples, one.scattered_queries)}); they were joined here, "
             "where RankLib takes each run of rows for a list of its own.",
         )
     if one.empty_queries:
         yield (
             5,
-            f"{one.empty_queries:,} of {_count(one.queries, 'query')} "
+            f"{one.empty_queries:,} of {counted(one.queries, 'query')} "
             f"{_verb(one.empty_queries, 'has', 'have')} no relevant document; conventions differ "
             "in whether these count as 0, count as 1 or are left out.",
         )
     if one.one_grade_queries:
         yield (
             6,
-            f"{one.one_grade_queries:,} of {_count(one.queries, 'query')} "
+            f"{one.one_grade_queries:,} of {counted(one.queries, 'query')} "
             f"{_verb(one.one_grade_queries, 'has', 'have')} a single grade above 0: every order of "
             f"{_verb(one.one_grade_queries, 'it', 'them')} is as good.",
         )
@@ -181,13 +181,13 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
         )
     if copies.documents:
         conflict = (
-            f"; {_count(copies.conflicting, 'set')} of equal documents "
+            f"; {counted(copies.conflicting, 'set')} of equal documents "
             f"{_verb(copies.conflicting, 'has', 'have')} different grades, which no ranker can get "
             "right"
         )
         yield (
             4 if copies.conflicting else 8,
-            f"{_count(copies.documents, 'document')} in {_count(copies.queries, 'query')} "
+            f"{counted(copies.documents, 'document')} in {counted(copies.queries, 'query')} "
             f"{_verb(copies.documents, 'equals', 'equal')} another of the same query in every "
             f"feature{conflict if copies.conflicting else ''}.",
         )
@@ -198,7 +198,7 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         why = [f"{name} {reason}" for name, reason in one.outcome_features.items()]
         yield (
             1,
-            f"{_count(len(why), 'feature')} {_verb(len(why), 'looks', 'look')} like outcomes, "
+            f"{counted(len(why), 'feature')} {_verb(len(why), 'looks', 'look')} like outcomes, "
             f"which are not known when documents are ranked: {_list(why)}. Leave "
             f"{_verb(len(why), 'it', 'them')} out with --read "
             f"drop={','.join(map(str, one.outcome_features))}, unless known beforehand.",
@@ -209,7 +209,7 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         yield (
             7,
             f"{one.missing_values:,} values ({share:.2%}) are missing, in {len(most):,} of "
-            f"{_count(one.features, 'feature')}, most in {_list(most)}.",
+            f"{counted(one.features, 'feature')}, most in {_list(most)}.",
         )
     for rank, chosen, what in (
         (9, one.constant_features, "constant"),
@@ -218,14 +218,14 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         if chosen:
             yield (
                 rank,
-                f"{len(chosen):,} of {_count(one.features, 'feature')} "
+                f"{len(chosen):,} of {counted(one.features, 'feature')} "
                 f"{_verb(len(chosen), 'is', 'are')} {what}: {_list(chosen)}.",
             )
     negative = [name for name in one.negative_features if isinstance(name, str)]
     if negative:
         yield (
             12,
-            f"{len(negative):,} of {_count(one.features, 'feature')} "
+            f"{len(negative):,} of {counted(one.features, 'feature')} "
             f"{_verb(len(negative), 'has', 'have')} values below 0, which a query of Elasticsearch "
             f"or OpenSearch cannot return as its score: {_list(negative)}.",
         )
@@ -234,7 +234,7 @@ def _about_features(one: DataProfile) -> Iterator[tuple[int, str]]:
         groups = [" = ".join(map(str, group)) for group in one.duplicate_features]
         yield (
             11,
-            f"{spare:,} of {_count(one.features, 'feature')} {_verb(spare, 'is', 'are')} "
+            f"{spare:,} of {counted(one.features, 'feature')} {_verb(spare, 'is', 'are')} "
             f"{_verb(spare, 'a copy', 'copies')} of another: {_list(groups)}.",
         )
 
@@ -261,7 +261,7 @@ def _print_shape(one: DataProfile) -> None:
     console.show(one.name, "bold")
     kind = "sparse" if one.sparse else "dense"
     size = ", ".join(
-        _count(number, what)
+        counted(number, what)
         for number, what in (
             (one.documents, "document"),
             (one.queries, "query"),
@@ -271,7 +271,7 @@ def _print_shape(one: DataProfile) -> None:
     console.show(f"  {size}, {kind}")
     span = f"{lengths.shortest:,} to " if lengths.shortest < lengths.longest else ""
     console.show(
-        f"  lists of {span}{_count(lengths.longest, 'document')}, median {lengths.median:,g}"
+        f"  lists of {span}{counted(lengths.longest, 'document')}, median {lengths.median:,g}"
     )
     if grades.counts is None:
         text = f"{grades.distinct:,} grades from {grades.lowest:g} to {grades.highest:g}"
@@ -282,11 +282,6 @@ def _print_shape(one: DataProfile) -> None:
         )
         text = f"grades {', '.join(shares)}"
     console.show(f"  {text}")
-
-
-def _count(number: int, what: str) -> str:
-    plural = "queries" if what == "query" else f"{what}s"
-    return f"{number:,} {what if number == 1 else plural}"
 
 
 def _verb(number: int, singular: str, plural: str) -> str:

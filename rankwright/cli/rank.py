@@ -25,7 +25,7 @@ from rankwright.cli.options import (
     print_peak,
     read_options,
 )
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from rankwright.core.types import F64
@@ -97,7 +97,7 @@ def rank(
         console.print_json({"run": output, **ranked._asdict(), **in_record(gauge)})
         return
     if output != "-":
-        console.show(f"wrote {output}: {ranked.queries:,} queries")
+        console.show(f"wrote {output}: {counted(ranked.queries, 'query')}")
     print_peak(gauge)
 
 

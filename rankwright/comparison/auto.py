@@ -27,7 +27,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.content import query_prints
 from rankwright.data.query_folds import deal_queries
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.errors import RankwrightError
+from rankwright.errors import RankwrightError, counted
 from rankwright.metrics.base import Metric, metric_name
 from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.evaluation import evaluate
@@ -675,19 +675,18 @@ class Outline:
     def __str__(self) -> str:
         if self.ratings:
             return (
-                f"{_of(self.queries, 'user', 'users')} with {self.documents:,} ratings of "
-                f"{_of(self.features, 'item', 'items')}"
+                f"{counted(self.queries, 'user')} with {self.documents:,} ratings of "
+                f"{counted(self.features, 'item')}"
             )
         parts = [
-            f"{_of(self.queries, 'query', 'queries')} of about "
-            f"{_of(self.length, 'document', 'documents')}",
-            _of(self.features, "feature", "features"),
-            _of(self.grades, "grade", "grades"),
+            f"{counted(self.queries, 'query')} of about {counted(self.length, 'document')}",
+            counted(self.features, "feature"),
+            counted(self.grades, "grade"),
         ]
         if self.filled < SPARSE:
             parts[1] += f" of which {self.filled:.1%} are not zero"
         if self.categories:
-            parts[1] += f" of which {_of(self.categories, 'is a category', 'are categories')}"
+            parts[1] += f" of which {counted(self.categories, 'is a category', 'are categories')}"
         if self.missing:
             parts.append("missing values")
         return ", ".join(parts)
@@ -740,10 +739,6 @@ def _dense(outline: Outline) -> Iterator[tuple[Any, ...]]:
         yield "intervalrank", _BOOSTED, "trees with soft margins"
     if not trees and long:
         yield "domination", _LINEAR, "long lists: good documents above all they dominate"
-
-
-def _of(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _are_ratings(data: RankingData) -> bool:

@@ -20,7 +20,7 @@ from rankwright.core.types import F64
 from rankwright.data.click_files import load_log
 from rankwright.data.click_log import ClickLog
 from rankwright.data.ranking_data import RankingData, concatenate
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, counted, quoted
 
 if TYPE_CHECKING:
     from rankwright.clicks.off_policy import PolicyDifference, PolicyValue
@@ -103,9 +103,9 @@ class ClicksColumn:
             agreed = f"{metric} and {self.metric} from the log agree on the order of all"
             lines.append(f"{agreed} {known} rankers.")
         elif open_:
-            which = f"{open_} pair{'s' if open_ > 1 else ''} of rankers"
+            which = counted(open_, "pair of rankers stands", "pairs of rankers stand")
             lines.append(
-                f"{which} stand{'' if open_ > 1 else 's'} in another order by {self.metric} from "
+                f"{which} in another order by {self.metric} from "
                 f"the log than by {metric}, but the interval of the difference holds 0: too few "
                 "clicks to say that they disagree."
             )
@@ -131,7 +131,7 @@ class ClicksColumn:
 
     def about(self) -> str:
         """Return how the column was made."""
-        units = {f"{one.units:,} {_plural(one.unit)}" for one in self.values.values()}
+        units = {counted(one.units, one.unit) for one in self.values.values()}
         over = f" over {units.pop()}" if len(units) == 1 else ""
         return (
             f"{self.name}: what the ranker would earn in clicks, estimated by {self.estimator} "
@@ -153,10 +153,6 @@ class ClicksColumn:
             ],
             "sentences": self.sentences(found),
         }
-
-
-def _plural(unit: str) -> str:
-    return {"query": "queries", "session": "sessions"}.get(unit, f"{unit}s")
 
 
 def clicks_column(

@@ -19,7 +19,13 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.clicks_column import ESTIMATOR, METRIC, checked_log, clicks_column
+from rankwright.comparison.clicks_column import (
+    ESTIMATOR,
+    METRIC,
+    checked_log,
+    clicks_column,
+    log_of_tests,
+)
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -162,6 +168,9 @@ def compare(
     shown = checked_log(log, log_metric, log_estimator, log_options or {})
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
+    known = _tests_at_hand(parts)
+    if shown is not None and known:
+        log_of_tests(shown, known)  # refused before any ranker is fitted
     common = {"convention": convention, "random_state": seed}
     kept = RunCache(cache)
     work = Work(chosen, select, common, tune, kept, n_jobs, jobs)
@@ -464,6 +473,21 @@ def _named_fold(names: list[str], options: dict[str, Any]) -> Fold:
     return Fold(*(part.with_n_features(widest) for part in parts))
 
 
+def _tests_at_hand(folds: Sequence[Fold]) -> list[RankingData]:
+    """Return the test queries of all folds, without features; none where files must be read."""
+    if not isinstance(folds, LazyFolds):
+        found = [fold.test for fold in folds]
+    elif folds.whole is not None:
+        found = [folds.whole]
+    else:
+        found = [folds[0].test] if len(folds) == 1 else []  # a single fold is kept
+    return [_without_features(test) for test in found]
+
+
+def _without_features(data: RankingData) -> RankingData:
+    return replace(data, X=np.empty((data.n_documents, 0)), feature_names=None)
+
+
 def checked_fold(fold: Fold, number: int) -> Fold:
     """Return ``fold``, or say which of its parts is not compatible with the others."""
     for name, part in (("valid", fold.valid), ("test", fold.test)):
@@ -639,8 +663,7 @@ class Work:
             fold = checked_fold(folds[number], number)
             if self._tune and fold.valid is None:
                 raise DataError(f"fold {number + 1} has no validation set to tune on.")
-            nothing = np.empty((fold.test.n_documents, 0))
-            self.tests.append(replace(fold.test, X=nothing, feature_names=None))
+            self.tests.append(_without_features(fold.test))
             digest = fold_digest(fold)
             for entry in self._entries:
                 settings = {**self._settings[entry.label], "n_jobs": threads}

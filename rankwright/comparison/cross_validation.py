@@ -15,7 +15,7 @@ from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.query_folds import folds_of_queries
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator
@@ -247,7 +247,7 @@ class CrossValidation:
             for name in values
         ]
         convention = self.folds[0].evaluation.convention.name
-        about = f"{self.ranker}, {self.n_folds} folds, {len(self._order)} queries"
+        about = f"{self.ranker}, {self.n_folds} folds, {counted(len(self._order), 'query')}"
         return "\n".join([f"CrossValidation ({about}, convention {convention})", *lines])
 
 

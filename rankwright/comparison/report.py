@@ -23,7 +23,7 @@ from rankwright.core.order import ranking
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import RankwrightError, UsageError
+from rankwright.errors import RankwrightError, UsageError, counted
 from rankwright.explanation.query import QueryView, document_parts
 from rankwright.metrics.base import metric as parse_metric
 from rankwright.pages import write_page
@@ -412,7 +412,7 @@ class About:
             used = int(np.count_nonzero(model.coef))
             self._kind = f"{used:,} of {len(model.coef):,} weights"
         elif hasattr(model, "n_trees"):
-            self._kind = f"{model.n_trees:,} tree{'s' if model.n_trees != 1 else ''}"
+            self._kind = counted(model.n_trees, "tree")
 
     def add(self, parts: F64) -> None:
         """Add the documents of a query."""
@@ -564,8 +564,7 @@ def _p(test: PairedTest) -> str:
 
 
 def _queries(comparison: Comparison) -> str:
-    count = len(comparison.qid)
-    return f"{count:,} test quer{'y' if count == 1 else 'ies'}"
+    return counted(len(comparison.qid), "test query", "test queries")
 
 
 def _cost(comparison: Comparison, label: str, other: str) -> str:

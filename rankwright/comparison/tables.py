@@ -14,7 +14,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from rankwright.data.streams import atomic_text
-from rankwright.errors import UsageError
+from rankwright.errors import UsageError, counted
 from rankwright.metrics.significance import LEVEL
 from rankwright.registry import unknown
 
@@ -59,7 +59,8 @@ def about(found: Comparison, *, arrows: bool = False) -> str:
 def tested_queries(found: Comparison) -> str:
     """Return how many queries of how many folds were tested, and under which convention."""
     folds = f"{len(found.folds)} folds" if len(found.folds) > 1 else "one fold"
-    return f"{len(found.qid):,} test queries of {folds}, convention {found.convention}"
+    tested = counted(len(found.qid), "test query", "test queries")
+    return f"{tested} of {folds}, convention {found.convention}"
 
 
 def test_description(found: Comparison) -> str:

@@ -29,7 +29,7 @@ from rankwright.data.ranking_data import (
     clean_ids,
     group_rows,
 )
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, counted, quoted
 
 I32 = NDArray[np.int32]
 
@@ -530,11 +530,11 @@ class ClickLog:
         optional = ("time", "user", "weight", "propensity", "features", "interleaving")
         given = [name for name in optional if getattr(self, name) is not None]
         about = [
-            f"{self.n_sessions} sessions",
-            f"{self.n_impressions} impressions",
-            f"{int(self.click.sum())} clicks",
-            f"{self.n_queries} queries",
-            f"{self.n_documents} documents",
+            counted(self.n_sessions, "session"),
+            counted(self.n_impressions, "impression"),
+            counted(int(self.click.sum()), "click"),
+            counted(self.n_queries, "query"),
+            counted(self.n_documents, "document"),
             f"positions up to {self.n_positions}",
             *([f"with {', '.join(given)}"] if given else []),
         ]

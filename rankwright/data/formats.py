@@ -28,7 +28,7 @@ from rankwright.core.memory import memory_bound
 from rankwright.data.ranking_data import PER_DOCUMENT, PartsDifferError, RankingData
 from rankwright.data.store import Store, is_store
 from rankwright.data.streams import COMPRESSED, beside, missing_file, plain_suffix, refuse_unread
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, counted, quoted
 
 _PACKED = {*COMPRESSED, ".parquet", ".arrow", ".feather"}
 _UNPACKED = 8  # times as large as the file
@@ -185,7 +185,7 @@ def warn_of_loss(data: RankingData, name: str, chosen: Any) -> None:
     if "qid" not in holds and data.qid.tolist() != list(range(data.n_queries)):
         lost.append("qid")
     if "empty queries" not in holds and (data.sizes == 0).any():
-        lost.append(f"the {int((data.sizes == 0).sum())} queries without documents")
+        lost.append(f"the {counted(int((data.sizes == 0).sum()), 'query')} without documents")
     if lost:
         warnings.warn(f"format '{name}' cannot hold {', '.join(lost)}: left out.", stacklevel=3)
 

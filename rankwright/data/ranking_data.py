@@ -29,7 +29,7 @@ from rankwright.data.frames import (
     joined_categories,
     recoded,
 )
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, counted, quoted
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
 """The optional arrays with one value per document."""
@@ -402,9 +402,9 @@ class RankingData(ByQuery[Query]):
         optional = ("query_weight", "sample_weight", "doc_id", "group", "position")
         given = [name for name in optional if getattr(self, name) is not None]
         about = [
-            f"{self.n_queries} queries",
-            f"{self.n_documents} documents",
-            f"{self.n_features} features ({kind}{named})",
+            counted(self.n_queries, "query"),
+            counted(self.n_documents, "document"),
+            f"{counted(self.n_features, 'feature')} ({kind}{named})",
             _grades(self.y),
             *([f"with {', '.join(given)}"] if given else []),
         ]

@@ -35,7 +35,7 @@ from rankwright.data.streams import (
     open_target,
     plain_suffix,
 )
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, counted, quoted
 from rankwright.registry import resolve, unknown
 
 
@@ -271,7 +271,7 @@ class Ranking(ByQuery[RankedQuery]):
         return np.array(self.order, dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"Ranking({len(self.qid)} queries, {len(self.order)} documents)"
+        return f"Ranking({counted(len(self.qid), 'query')}, {counted(len(self.order), 'document')})"
 
     def _query(self, number: int) -> RankedQuery:
         here = slice(int(self.indptr[number]), int(self.indptr[number + 1]))

@@ -27,7 +27,7 @@ from rankwright.data.frames import (
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import judge_run
-from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
+from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError, counted
 from rankwright.metrics.base import (
     AnyMetrics,
     Metric,
@@ -389,7 +389,7 @@ class Evaluation(Mapping[str, float]):
         width = max(map(len, self.means))
         lines = [f"  {name:<{width}}  {mean:.4f}" for name, mean in self.means.items()]
         about = (
-            f"convention {self.convention.name}, {self.n_queries} queries, "
+            f"convention {self.convention.name}, {counted(self.n_queries, 'query')}, "
             f"{self.empty_queries} empty, {self.tie_queries} with ties that matter"
         )
         return "\n".join([f"Evaluation ({about})", *lines, *map("  {}".format, self.remarks())])

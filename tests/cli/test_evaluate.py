@@ -49,7 +49,7 @@ def test_several_conventions_stand_side_by_side_with_what_differs(data):
 def test_ties_that_decide_are_reported_and_shown(data):
     done = run("evaluate", data, "--feature", "2", "--metrics", "ndcg@1", "--ties")
     assert "worst / mean / best" in done.stdout
-    assert "in 1 queries documents of different grade have equal scores" in done.stderr
+    assert "in 1 query, documents of different grade have equal scores" in done.stderr
     assert "equal scores" not in run("-q", "evaluate", data, "--feature", "2").stderr
     ties = run_json("evaluate", data, "--feature", "2", "--metrics", "ndcg@1", "--ties")["ties"]
     assert ties["ndcg@1"] == pytest.approx([0, 1 / 6, 1 / 3])

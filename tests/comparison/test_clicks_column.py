@@ -13,6 +13,7 @@ from rankwright import clicks
 from rankwright.comparison.clicks_column import log_of_tests
 from rankwright.comparison.compare import compare
 from rankwright.comparison.report import conclusion, write_report
+from rankwright.data.split import k_folds
 from rankwright.errors import DataError, UsageError
 
 PROPENSITY = clicks.Propensity.power(1.0, positions=5)
@@ -143,8 +144,11 @@ def test_what_does_not_fit_is_one_sentence(given, tmp_path, monkeypatch):
     ):
         with case(change), pytest.raises(error, match=why):
             compare(data, "ranksvm", **{"log": log, **change})
-    with pytest.raises(DataError, match="query ids must be the same"):
-        log_of_tests(log._replace(query_ids=np.arange(1000, 1030)), [data])
+    others = log._replace(query_ids=np.arange(1000, 1030))
+    fold = next(k_folds(data, 3, seed=0))
+    for folds in (data, fold, [fold]):
+        with pytest.raises(DataError, match="query ids must be the same"):
+            compare(folds, "ranksvm", log=others)
     with pytest.raises(DataError, match="load the data with doc_id"):
         log_of_tests(log._replace(features=None, row=None), [data])
     with pytest.raises(DataError, match="other documents in the log"):

@@ -86,7 +86,7 @@ def test_queries_without_documents_come_back_or_are_warned_about(form, tmp_path)
         save(data, path, format=form)
         assert_same(rankwright.load(path, format=form), data)
     else:
-        with pytest.warns(UserWarning, match="the 1 queries without documents"):
+        with pytest.warns(UserWarning, match="the 1 query without documents"):
             save(data, path, format=form)
         assert rankwright.load(path, format=form).qid.tolist() == [0, 2]
 
