@@ -17,6 +17,7 @@ from rankwright.serve.schemas import AskedList, ClickRequest, RequestError
 from rankwright.serve.settings import Settings
 
 _MOST_SESSIONS = 100_000  # that clicks may still come for
+_MOST_CHARACTERS = 100_000_000  # of the ids of their documents
 
 
 @dataclass(slots=True)
@@ -25,6 +26,11 @@ class _Shown:
 
     documents: list[str]
     clicked: set[int]
+
+    @property
+    def characters(self) -> int:
+        """Of the ids of the documents."""
+        return sum(map(len, self.documents))
 
 
 class Experiment:
@@ -44,6 +50,7 @@ class Experiment:
             loaded.version.pinned if several else loaded.version.name for loaded in store.models
         ]
         self._sessions: OrderedDict[str, _Shown] = OrderedDict()
+        self._characters = 0
         self._lock = threading.Lock()
         self._interleave([[1.0, 0.0]] * len(store.models), self._method)  # readies its kernels
         self.log = ImpressionLog(
@@ -60,10 +67,7 @@ class Experiment:
         order = shown.order.tolist()
         held = [names[row] for row in order]
         if order:
-            with self._lock:
-                self._sessions[session] = _Shown(held, set())
-                if len(self._sessions) > _MOST_SESSIONS:
-                    self._sessions.popitem(last=False)
+            self._remember(session, _Shown(held, set()))
             line = shown.to_json(str(asked.query), names, self.rankers)
             self.log.append({"session": session, "time": _now(), **line, "clicked": []})
             self._metrics.impressions.inc()
@@ -88,6 +92,14 @@ class Experiment:
             self.log.append({"session": asked.session, "time": _now(), "clicked": [position]})
             self._metrics.clicks.inc()
         return {"session": asked.session, "position": position, "recorded": not again}
+
+    def _remember(self, session: str, shown: _Shown) -> None:
+        """Keep a session for its clicks; forget the oldest where there are too many."""
+        with self._lock:
+            self._sessions[session] = shown
+            self._characters += shown.characters
+            while len(self._sessions) > _MOST_SESSIONS or self._characters > _MOST_CHARACTERS:
+                self._characters -= self._sessions.popitem(last=False)[1].characters
 
     def close(self) -> None:
         """Write what waits to be written."""

@@ -166,8 +166,11 @@ def test_an_empty_list_is_not_logged(shop):
     assert log_of(shop) == []
 
 
-def test_old_sessions_are_forgotten(shop, monkeypatch):
-    monkeypatch.setattr(interleaving, "_MOST_SESSIONS", 2)
+@pytest.mark.parametrize("limit", ["_MOST_SESSIONS", "_MOST_CHARACTERS"])
+def test_old_sessions_are_forgotten(shop, monkeypatch, limit):
+    ids = sum(len(str(document["id"])) for document in asked(3)["documents"])
+    each = {"_MOST_SESSIONS": 1, "_MOST_CHARACTERS": ids}
+    monkeypatch.setattr(interleaving, limit, 2 * each[limit])
     made = [shop.post(RANK, json=asked(3)).json()["session"] for _ in range(3)]
     status = [shop.post(CLICK, json={"session": one, "position": 1}).status_code for one in made]
     assert status == [404, 200, 200]
