@@ -178,7 +178,7 @@ def load_log(
     >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
     >>> clicks.save_log(log, "log.parquet")
     >>> clicks.load_log("log.parquet")
-    ClickLog(2 sessions, 4 impressions, 2 clicks, 1 queries, 2 documents, positions up to 2)
+    ClickLog(2 sessions, 4 impressions, 2 clicks, 1 query, 2 documents, positions up to 2)
     """
     return open_log(path, format=format, features=features, **options).load()
 

@@ -380,9 +380,9 @@ def test_after_folds_trees_have_the_rounds_that_were_best_on_average(parts, tmp_
 
 
 def test_the_rounds_of_a_model_object_are_set_on_it(parts):
-    made = rw.GBDT(model=rw.models.Trees(n_estimators=4, min_child_samples=2))
+    made = rw.GBDT(model=rw.models.Trees(n_estimators=1, min_child_samples=2))
     found = tune(made, parts[0], space={"model__num_leaves": [3]}, folds=2, trials=1)
-    assert set(found.parameters) == {"model__num_leaves", "model__n_estimators"}
+    assert found.parameters == {"model__num_leaves": 3, "model__n_estimators": 1}
 
 
 def test_wrong_data_and_folds_are_reported(parts):
