@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -28,6 +29,14 @@ class Record:
     peak_megabytes: float | None = None
     same: str = ""
     note: str = ""
+
+
+def by_task(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Return the records of each task, tasks in the order in which they began."""
+    found: dict[str, list[Record]] = {}
+    for one in records:
+        found.setdefault(one.task, []).append(one)
+    return found
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from .findings import OURS, Curve, Findings, Record
+from .findings import OURS, Curve, Findings, Record, by_task
 
 ORDER = ("quality", "start", "busy", "load", "logs", "metrics", "trees", "linear", "additive",
          "networks", "gpu", "factorization", "ascent", "scoring", "batch", "imported",
@@ -95,7 +95,7 @@ def _summary(areas: dict[str, dict[str, Any]]) -> list[str]:
     lost, absent, failed = [], [], []
     for area, found in areas.items():
         lists = Findings.from_json(found)
-        for task, records in _by_task(lists.records):
+        for task, records in by_task(lists.records).items():
             lost += [f"- {task} ([{area}](#{area})): {text}" for text in losses(records)]
         for axis, curves in _by_axis(lists.curves):
             reported = slower_curves(curves)
@@ -129,7 +129,7 @@ def _missed(found: dict[str, Any]) -> list[str]:
 def _area(area: str, found: dict[str, Any], folder: str) -> list[str]:
     lists = Findings.from_json(found)
     lines = [f"## {area}", "", found["about"].strip(), ""]
-    for task, records in _by_task(lists.records):
+    for task, records in by_task(lists.records).items():
         lines += [f"### {task}", "", *_table(records), "", _verdict(records), ""]
     if any(one.seconds for one in lists.records):
         lines += [f"![Seconds of every contender, {area}]({folder}/{area}.svg)", ""]
@@ -252,10 +252,6 @@ def _figures(found: dict[str, Any]) -> list[str]:
 
 
 # --- small things ----------------------------------------------------------------------------
-
-
-def _by_task(records: list[Record]) -> list[tuple[str, list[Record]]]:
-    return [(task, list(some)) for task, some in groupby(records, key=lambda one: one.task)]
 
 
 def _by_axis(curves: list[Curve]) -> list[tuple[str, list[Curve]]]:

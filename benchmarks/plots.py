@@ -7,33 +7,63 @@ from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from .findings import OURS, Curve, Record
+from .findings import OURS, Curve, Record, by_task
 
 INK, GRID, CARD = "#1f2328", "#c9ced6", "#ffffff"  # on a card of its own, so on any page
 COLOURS = {OURS: "#0072B2", "LightGBM": "#D55E00", "XGBoost": "#009E73", "CatBoost": "#CC79A7"}
+MOST_PANELS = 20
 OTHER, OTHERS, MARKS = "#6b7280", ("#E69F00", "#56B4E9", "#000000"), "os^DvPX"
 
 
 def draw_times(records: list[Record], path: Path) -> None:
-    """Draw the seconds of every contender, a panel per task, on a log scale."""
-    tasks = [
-        (task, sorted((one for one in some if one.seconds), key=lambda one: -one.seconds))
-        for task, some in groupby(records, key=lambda one: one.task)
-    ]
-    tasks = [(task, some) for task, some in tasks if some]
+    """Draw the seconds of every contender on a log scale: a panel per task, or a row of many."""
+    timed = by_task([one for one in records if one.seconds])
+    tasks = [(task, sorted(some, key=lambda one: -one.seconds)) for task, some in timed.items()]
+    if len(tasks) > MOST_PANELS:
+        _draw_rows(tasks, path)
+        return
     heights = [len(some) + 1.8 for _, some in tasks]
     figure = _figure(7.6, 0.5 + 0.29 * sum(heights), path.stem)
     axes = figure.subplots(len(tasks), 1, squeeze=False, height_ratios=heights)
     for (task, some), axis in zip(tasks, axes[:, 0], strict=True):
-        _panel_of_times(axis, some)
+        _panel_of_times(axis, some, judged=_is_judged(some))
         axis.set_title(task, loc="left", fontsize=9.5, fontweight="bold", color=INK)
-    axes[-1, 0].set_xlabel("seconds, log scale (less is better); after the dot: quality")
+    judged = "; after the dot: quality" if any(_is_judged(some) for _, some in tasks) else ""
+    axes[-1, 0].set_xlabel(f"seconds, log scale (less is better){judged}")
     _save(figure, path)
 
 
-def _panel_of_times(axis: Any, records: list[Record]) -> None:
+def _draw_rows(tasks: list[tuple[str, list[Record]]], path: Path) -> None:
+    """Draw a row per task, with a mark for each contender and a line from the first to the last."""
+    figure = _figure(7.6, 1.2 + 0.19 * len(tasks), path.stem)
+    axis = figure.subplots()
+    for place, (_, some) in enumerate(tasks):
+        times = [one.seconds for one in some]
+        axis.plot([min(times), max(times)], [place, place], color=GRID, linewidth=1.4, zorder=1)
+        for one in some:
+            ours = one.peer.startswith(OURS)
+            axis.plot(one.seconds, place, "o" if ours else "s", markersize=5, label=one.peer,
+                      color=COLOURS[OURS] if ours else OTHER)  # fmt: skip
+    axis.set_yticks(range(len(tasks)), [task for task, _ in tasks])
+    axis.set_ylim(len(tasks) - 0.4, -0.6)  # the first task on top
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.grid(axis="x", color=GRID, linewidth=0.6)
+    axis.set_xlabel("seconds, log scale (less is better)")
+    marks, names = axis.get_legend_handles_labels()
+    once = dict(zip(names, marks, strict=True))
+    axis.legend(once.values(), once.keys(), frameon=False, ncols=len(once), loc="lower left",
+                bbox_to_anchor=(0, 1))  # fmt: skip
+    _save(figure, path)
+
+
+def _is_judged(records: list[Record]) -> bool:
+    """Whether contenders have a quality of their own beside their time."""
     peers = [one for one in records if not one.peer.startswith(OURS)]
-    judged = any(one.quality is not None and not one.same for one in peers)
+    return any(one.quality is not None and not one.same for one in peers)
+
+
+def _panel_of_times(axis: Any, records: list[Record], *, judged: bool) -> None:
     for place, one in enumerate(records):
         ours = one.peer.startswith(OURS)
         axis.plot(one.seconds, place, "o" if ours else "s", color=COLOURS[OURS] if ours else OTHER,

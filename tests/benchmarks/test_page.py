@@ -1,10 +1,11 @@
 """The page of a benchmark run: losing is said in words, and so is who was not there."""
 
 import json
+from dataclasses import replace
 
 from benchmarks.findings import Curve, Findings, Record
 from benchmarks.page import losses, page, read, write
-from benchmarks.plots import COLOURS, _colour, _count
+from benchmarks.plots import COLOURS, _colour, _count, draw_times
 
 MACHINE = {"cpu": "Some CPU", "cores": 2, "memory_gigabytes": 8, "system": "Linux", "python": "3"}
 
@@ -69,6 +70,27 @@ def test_a_run_without_a_loss_says_who_takes_how_long():
     text = page({"metrics": result(found, "metrics")})
     assert "Nowhere in this run." in text
     assert "the others take 8.0x as long (ranx)" in text
+
+
+def test_records_of_a_task_stand_in_one_table_whatever_their_order():
+    tasks = ["quiet", "busy"]
+    mixed = [
+        replace(record(peer, 1.0), task=task) for peer in ("Rankwright", "ranx") for task in tasks
+    ]
+    text = page({"busy": result(Findings(records=mixed), "busy")})
+    assert [text.count(f"### {task}") for task in tasks] == [1, 1]
+    assert "No peer was measured" not in text
+
+
+def test_many_tasks_are_rows_of_one_panel(tmp_path):
+    pair = record("Rankwright", 1.0), record("ranx", 8.0)
+    many = [replace(one, task=f"task {number}") for number in range(30) for one in pair]
+    draw_times(many, tmp_path / "many.svg")
+    drawn = (tmp_path / "many.svg").read_text()
+    assert drawn.count('id="axes_') == 1
+    assert all(f">task {number}<" in drawn for number in range(30))
+    draw_times(many[:4], tmp_path / "few.svg")
+    assert (tmp_path / "few.svg").read_text().count('id="axes_') == 2
 
 
 def test_a_peer_that_is_faster_at_the_largest_size_is_named():
