@@ -13,6 +13,8 @@ def test_lines_differ_by_colour_mark_or_dashes():
     assert len({(one["color"], str(one["linestyle"]), one["marker"]) for one in styles}) == len(
         styles
     )
+    dashes = [str(one["linestyle"]) for one in styles]  # change where the colours begin again
+    assert dashes == [str(dash) for dash in DASHES for _ in COLOURS]
     bare = [line_style(number, mark=False) for number in range(len(DASHES))]
     assert len({str(one["linestyle"]) for one in bare}) == len(DASHES)
     assert "marker" not in bare[0]

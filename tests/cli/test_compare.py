@@ -1,5 +1,7 @@
 """``rankwright compare``: a table, one JSON object, sentences for what cannot be."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from command import run, run_json, sentence
@@ -7,6 +9,7 @@ from small_data import small_data
 
 import rankwright
 from rankwright import clicks
+from rankwright.cli.compare import say_compiling
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import write_run
@@ -143,3 +146,10 @@ def test_wrong_names_are_reported_before_anything_is_read(file, cache, tmp_path)
     assert "no test called 'anova'" in sentence(
         "compare", file, "--rankers", "ranksvm", "--test", "anova"
     )
+
+
+def test_seconds_of_compiling_are_said_unless_there_are_none(capsys):
+    say_compiling(SimpleNamespace(compile_seconds=0.04))
+    assert capsys.readouterr().err == ""
+    say_compiling(SimpleNamespace(compile_seconds=0.64))
+    assert capsys.readouterr().err.startswith("Compiling took 0.6 s, once;")

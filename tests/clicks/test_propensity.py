@@ -103,6 +103,21 @@ def test_propensities_are_recovered_from_simulated_logs_within_their_intervals()
         assert (found.high[1:] > found.low[1:]).all()
 
 
+def test_intervals_are_as_wide_as_estimates_of_other_logs_are_apart():
+    data = rw.synthetic("mq2008", queries=60, seed=2)
+    found = [
+        estimate_propensity(
+            clicks.simulate(data, 1, sessions=30, swaps="all", positions=5, random_state=seed),
+            "randomised",
+        )
+        for seed in range(40)
+    ]
+    apart = np.log([one.examination[1:] for one in found]).std(axis=0, ddof=1)
+    half = np.mean([np.log(one.high[1:] / one.low[1:]) / 2 for one in found], axis=0)
+    np.testing.assert_array_less(1.96 * 0.6 * apart, half)
+    np.testing.assert_array_less(half, 1.96 * 1.7 * apart)
+
+
 def test_no_position_bias_is_seen_as_none():
     found = estimate_propensity(simulated(eta=0.0), "dual", groups=10)
     assert ((found.low <= 1.0) & (found.high >= 1.0)).mean() >= 0.8

@@ -38,6 +38,15 @@ def test_names_of_documents_queries_and_features_are_the_callers():
         explain(fitted, data, query="r")
 
 
+@pytest.mark.parametrize(("count", "shown"), [(5, "a, b, c, d, e"), (6, "a, b, c, d, e, …")])
+def test_a_document_that_is_not_there_is_told_from_the_first_that_are(count, shown):
+    names = list("abcdefgh"[:count])
+    data = RankingData.from_arrays(DATA.X[:count], DATA.y[:count], qid=["q"] * count, doc_id=names)
+    fitted = rankwright.ranker("ranksvm").fit(data)
+    with pytest.raises(UsageError, match=f"it has {shown}$"):
+        explain(fitted, data, query="q", docs=("z",))
+
+
 def test_what_cannot_be_explained_is_reported():
     with pytest.raises(UsageError, match="one or two documents, not 3"):
         explain(fitted_of("linear"), DATA, query=DATA.qid[0], docs=(1, 2, 3))
