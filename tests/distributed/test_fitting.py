@@ -163,8 +163,15 @@ def test_valid_files_are_read_with_the_options_too(name, client, tmp_path):
     over = fit(ranker(name, **few), *files, client=client, qid="session")
     whole = ranker(name, **few).fit(DATA, eval_set=VALID)
     np.testing.assert_allclose(over.curve_["valid ndcg@10"], whole.curve_["valid ndcg@10"])
+    one_read = fit(ranker(name, **few), DATA, files[1], client=client, qid="session")
+    assert one_read.curve_.keys() == over.curve_.keys()
     with pytest.raises(UsageError, match="qid is for reading data; these are read already"):
         fit(ranker(name), DATA, VALID, client=client, qid="session")
+
+
+def test_callbacks_that_are_none_are_refused_before_any_work(local):
+    with pytest.raises(UsageError, match="callbacks is a list of functions"):
+        fit(ranker("ranksvm"), local, callbacks=print)
 
 
 def test_valid_data_of_another_width_are_refused(local):

@@ -14,6 +14,7 @@ from rankwright.models.passive_aggressive import (
     FittedPassiveAggressive,
     PairState,
     PassiveAggressive,
+    _sampler,
     _state_of,
 )
 
@@ -76,6 +77,18 @@ def test_a_run_that_stops_and_goes_on_ends_at_the_same_bits():
     assert rest.w.tobytes() == whole.w.tobytes()
     assert rest.mean.tobytes() == whole.mean.tobytes()
     assert (half.t, rest.t) == (200, 500)
+
+
+def test_a_fit_samples_all_pairs_of_a_query_in_an_order_fixed_by_content():
+    data = sparse_data(3, n=16)
+    drawn = [sample_pair(0, t, _sampler(data, 1)) for t in range(3000)]
+    y, query = data.y, data.query_of_row()
+    pairs = {(i, j) for i in range(16) for j in range(16) if query[i] == query[j] and y[i] > y[j]}
+    assert set(drawn) == pairs
+    turned = np.arange(16)[::-1]
+    other = RankingData.from_arrays(data.X[turned], y[turned], group_sizes=[8, 8])
+    again = [sample_pair(0, t, _sampler(other, 1)) for t in range(50)]
+    assert [(15 - i, 15 - j) for i, j in again] == drawn[:50]
 
 
 def test_the_seed_decides():
