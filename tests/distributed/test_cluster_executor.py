@@ -10,7 +10,7 @@ from rankwright.comparison.tune import tune
 from rankwright.distributed import executor
 from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
-from rankwright.rankers.search_space import Log
+from rankwright.rankers.search_space import Choice, Log
 
 pytest.importorskip("optuna")
 
@@ -32,6 +32,19 @@ def test_trials_on_workers_are_those_of_threads(client):
     assert len(over.trials) == 7
     assert over.value == max(trial.value for trial in over.trials)
     np.testing.assert_array_equal(over.ranker.coef_, here.ranker.coef_)
+    one_by_one = tune(ranker("ranksvm"), TRAIN, VALID, trials=7, space=SPACE)
+    assert as_json(over) == as_json(one_by_one)  # the first ones are drawn whatever came before
+
+
+def test_a_trial_that_fails_elsewhere_is_kept_with_its_sentence():
+    space = {"pairs": Choice("uniform", "no such pairs")}
+    with ThreadPoolExecutor(2) as pool:
+        found = tune(
+            ranker("ranksvm"), TRAIN, VALID, trials=6, space=space, executor=pool, at_once=3
+        )
+    of_state = {trial.state: trial for trial in found.trials}
+    assert set(of_state) == {"complete", "failed"}
+    assert "no such pairs" in of_state["failed"].sentence
 
 
 def test_one_at_once_on_a_worker_is_what_tuning_here_finds(client):

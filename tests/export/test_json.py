@@ -27,3 +27,9 @@ def test_a_rule_is_a_tree_of_one_split(tmp_path):
     assert (tree["feature"][0], tree["threshold"][0]) == (1, 0.5)
     assert (tree["value"][tree["left"][0]], tree["value"][tree["right"][0]]) == (0.0, 3.0)
     assert found.tolist() == [0.25 + 3.0]
+
+
+def test_rules_of_every_feature_are_followed(tmp_path):
+    rules = [(0, 0.5, 3.0), (1, 0.5, 10.0)]
+    found, _ = scored(of_rules(rules), "json", tmp_path / "out", [[0, 0], [1, 0], [0, 1], [1, 1]])
+    assert found.tolist() == [0.0, 3.0, 10.0, 13.0]
