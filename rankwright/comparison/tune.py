@@ -17,7 +17,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -32,7 +32,7 @@ from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
-from rankwright.data.streams import check_target
+from rankwright.data.streams import check_target, locked
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import evaluate
@@ -594,8 +594,34 @@ def _storage(optuna: Any, storage: str | Path | None) -> Any:
     if storage is None or "://" in str(storage):
         return storage
     check_target(storage, "--storage")
-    backend = optuna.storages.journal.JournalFileBackend(str(storage))
+    path = Path(storage)
+    path.open("ab").close()
+    with locked(path, wait=True) as can_be:
+        lock = _JournalLock(path) if can_be else None  # else Optuna's own
+    backend = optuna.storages.journal.JournalFileBackend(str(path), lock)
     return optuna.storages.JournalStorage(backend)
+
+
+class _JournalLock:
+    """A lock for Optuna's journal that the system releases when a process is killed.
+
+    Optuna's own stays, and keeps the next run waiting for half a minute.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = ExitStack()
+
+    def acquire(self) -> bool:
+        """Wait for the lock."""
+        held = ExitStack()
+        held.enter_context(locked(self._path, wait=True))
+        self._held = held
+        return True
+
+    def release(self) -> None:
+        """Let others write."""
+        self._held.close()
 
 
 def import_optuna() -> Any:

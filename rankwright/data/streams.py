@@ -197,7 +197,7 @@ def partial_beside(path: Path, *, folder: bool = False) -> Iterator[Path]:
             partial.mkdir()
         else:
             partial.touch(exist_ok=False)
-        with _locked(partial, wait=True):
+        with locked(partial, wait=True):
             if not partial.exists():
                 continue  # another writer took it for a leftover before it was locked
             try:
@@ -219,7 +219,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
     except OSError:  # which writing reports
         return
     for left in (folder / n for n in names if n.startswith(hidden) and n.endswith(".partial")):
-        with suppress(OSError), _locked(left, wait=False) as free:
+        with suppress(OSError), locked(left, wait=False) as free:
             if free:
                 target = folder / left.name[1:].rsplit(".", 3)[0]
                 for before in left.glob(f"{_BEFORE}*") if left.is_dir() else ():
@@ -229,7 +229,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 
 @contextmanager
-def _locked(path: Path, *, wait: bool) -> Iterator[bool]:
+def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock on a file or folder; yield whether there is one."""
     try:
         descriptor = None if fcntl is None else os.open(path, os.O_RDONLY)

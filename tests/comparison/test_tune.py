@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from importlib import import_module
@@ -12,7 +13,7 @@ import pytest
 from small_data import small_data
 
 import rankwright as rw
-from rankwright.comparison.tune import tune
+from rankwright.comparison.tune import _JournalLock, tune
 from rankwright.data.split import k_folds
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.metrics.evaluation import evaluate
@@ -179,6 +180,26 @@ def test_a_study_killed_in_a_trial_makes_that_trial_again(parts, tmp_path):
     again = tune(made, *parts, trials=5, storage=storage, report=seen.append)
     assert [trial.number for trial in seen[:2]] == [0, 1]
     assert settings(again)[:5] == settings(tune(made, *parts, trials=len(again.trials)))[:5]
+
+
+def test_a_journal_is_written_by_one_at_a_time(tmp_path):
+    path, order = tmp_path / "trials.log", []
+    path.touch()
+    one, two = _JournalLock(path), _JournalLock(path)
+    one.acquire()
+
+    def write():
+        two.acquire()
+        order.append("two")
+        two.release()
+
+    waiting = threading.Thread(target=write)
+    waiting.start()
+    waiting.join(0.2)
+    order.append("one")
+    one.release()
+    waiting.join()
+    assert order == ["one", "two"]
 
 
 def test_another_task_on_the_same_study_is_refused(parts, tmp_path):
