@@ -39,7 +39,7 @@ def test_names_of_documents_queries_and_features_are_the_callers():
 
 
 @pytest.mark.parametrize(("count", "shown"), [(5, "a, b, c, d, e"), (6, "a, b, c, d, e, …")])
-def test_a_document_that_is_not_there_is_told_from_the_first_that_are(count, shown):
+def test_an_unknown_document_is_reported_with_the_first_that_are_there(count, shown):
     names = list("abcdefgh"[:count])
     data = RankingData.from_arrays(DATA.X[:count], DATA.y[:count], qid=["q"] * count, doc_id=names)
     fitted = rankwright.ranker("ranksvm").fit(data)
