@@ -168,8 +168,7 @@ def compare(
     shown = checked_log(log, log_metric, log_estimator, log_options or {})
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
-    known = _tests_at_hand(parts)
-    if shown is not None and known:
+    if shown is not None and (known := _tests_at_hand(parts)):
         log_of_tests(shown, known)  # refused before any ranker is fitted
     common = {"convention": convention, "random_state": seed}
     kept = RunCache(cache)
