@@ -10,7 +10,7 @@ from small_data import Onlooker, small_data
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
-from rankwright.models.kernel import Kernel
+from rankwright.models.kernel import Kernel, inverse_root
 from rankwright.models.linear import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.linear import RankSVM
@@ -225,3 +225,11 @@ def test_a_function_cannot_be_saved(tmp_path):
 def test_documents_all_alike_score_nothing():
     same = replace(DATA, X=np.zeros((40, 3)))
     assert (fit(same, kernel="linear").scores(same.X) == 0.0).all()
+
+
+def test_directions_without_extent_are_left_out_of_the_root():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    K = X @ X.T
+    root = inverse_root(K)
+    assert root.shape == (20, 3)  # not the 17 that rounding adds
+    np.testing.assert_allclose(K @ root @ root.T @ K, K, atol=1e-10)
