@@ -162,7 +162,7 @@ class _CellModel(EMClickModel):
     Attributes
     ----------
     covariance_ : array
-        Of the parameters of contexts, in their order. Files do not keep it.
+        Of the parameters of contexts that occur, in their order. Files do not keep it.
     """
 
     covariance_: F64
@@ -242,7 +242,7 @@ class _Examination(_CellModel):
         self._iterate(step, start, float(cells.shown.sum()))
         alpha, gamma = self.parameters_["attractiveness"], self.parameters_["examination"]
         attraction, examination = alpha[pair], gamma[cells.context]
-        of_pair, self.covariance_ = joint_errors(
+        of_pair, of_context, self.covariance_ = joint_errors(
             cells,
             attraction * examination,
             examination,
@@ -252,7 +252,7 @@ class _Examination(_CellModel):
         )
         self.standard_errors_ = {
             "attractiveness": of_pair,
-            "examination": roots(np.diag(self.covariance_)),
+            "examination": of_context,
         }
 
 
@@ -422,7 +422,7 @@ class TrustPBM(_CellModel):
         self._iterate(step, start, float(cells.shown.sum()))
         theta, a, b = (self.parameters_[name] for name in self.parameter_names)
         t, at_a, at_b = theta[pair], a[cells.context], b[cells.context]
-        of_pair, self.covariance_ = joint_errors(
+        of_pair, of_context, self.covariance_ = joint_errors(
             cells,
             t * at_a + (1.0 - t) * at_b,
             at_a - at_b,
@@ -430,7 +430,6 @@ class TrustPBM(_CellModel):
             self._prior_information(theta),
             self._prior_information(np.concatenate((a, b))),
         )
-        of_context = roots(np.diag(self.covariance_))
         self.standard_errors_ = {
             "relevance": of_pair,
             "click_relevant": of_context[: len(a)],
@@ -458,8 +457,8 @@ def joint_errors(
     of_context: list[tuple[I64, F64]],
     pair_prior: F64,
     context_prior: F64,
-) -> tuple[F64, F64]:
-    """Return standard errors of pairs and the covariance of contexts, from cells.
+) -> tuple[F64, F64, F64]:
+    """Return standard errors of pairs and of contexts, and the covariance of those that occur.
 
     Parameters
     ----------
@@ -474,12 +473,14 @@ def joint_errors(
     """
     pair, p = cells.pair(), np.clip(p, 1e-12, 1.0 - 1e-12)
     weight = cells.shown / (p * (1.0 - p))
-    n_pairs, n_contexts = len(pair_prior), len(context_prior)
+    used, place = np.unique(np.stack([k for k, _ in of_context]), return_inverse=True)
+    parts = [(k, by) for k, (_, by) in zip(place.reshape(-1, len(p)), of_context, strict=True)]
+    n_pairs = len(pair_prior)
     own = pair_prior + np.bincount(pair, weight * of_pair**2, n_pairs)
-    shared, cross = np.diag(context_prior), sparse.csr_array((n_pairs, n_contexts))
-    for k, first in of_context:
+    shared, cross = np.diag(context_prior[used]), sparse.csr_array((n_pairs, len(used)))
+    for k, first in parts:
         cross = cross + sparse.csr_array((weight * of_pair * first, (pair, k)), cross.shape)
-        for other, second in of_context:
+        for other, second in parts:
             np.add.at(shared, (k, other), weight * first * second)
     unknown = own <= 0.0
     variance = 1.0 / np.where(unknown, 1.0, own)
@@ -490,4 +491,6 @@ def joint_errors(
         block = scaled[lo : lo + _PAIRS_PER_BLOCK].toarray()
         variance[lo : lo + _PAIRS_PER_BLOCK] += (block @ known * block).sum(axis=1)
     variance[unknown] = np.nan
-    return roots(variance), covariance
+    of_contexts = np.where(context_prior > 0.0, context_prior, np.nan) ** -1.0  # smoothing alone
+    of_contexts[used] = np.diag(covariance)
+    return roots(variance), roots(of_contexts), covariance

@@ -233,14 +233,17 @@ def wilson(successes: F64, trials: F64) -> tuple[F64, F64]:
 def relative_examination(cells: Cells, pairs: PairTable, first: int) -> F64:
     """Return examination relative to a position, and the ends of its interval of 95 %."""
     model = PBM(max_iter=500).fit_cells(_well_known(cells), pairs)
-    gamma = model.parameters_["examination"]
+    examination, used = model.parameters_["examination"], np.unique(cells.context)
+    gamma, at = examination[used], int(np.searchsorted(used, first))
     log_covariance = model.covariance_ / np.outer(gamma, gamma)
     own = np.diag(log_covariance)
     with np.errstate(invalid="ignore"):
-        error = np.sqrt(own + own[first] - 2.0 * log_covariance[first])
+        error = np.sqrt(own + own[at] - 2.0 * log_covariance[at])
     spread = np.exp(norm.ppf(0.5 + _CONFIDENCE / 2.0) * error)
-    ratio = gamma / gamma[first]
-    return np.stack((ratio, ratio / spread, ratio * spread))
+    ratio = gamma / gamma[at]
+    found = np.full((3, len(examination)), np.nan)
+    found[:, used] = ratio, ratio / spread, ratio * spread
+    return found
 
 
 def _well_known(cells: Cells) -> Cells:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cases import each
@@ -123,6 +125,24 @@ def test_standard_errors_are_those_of_the_whole_information_matrix(kind):
     expected = np.sqrt(np.diag(np.linalg.inv(information)))
     found = np.concatenate([model.standard_errors_[name] for name in model.parameter_names])
     np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+@each("kind", [PBM, TrustPBM])
+def test_positions_that_nothing_was_shown_at_cost_nothing(kind):
+    model = kind().fit(LOG)
+    deep = LOG.position.copy()
+    deep[deep == LOG.n_positions] = 9000
+    other = kind().fit(replace(LOG, position=deep))
+    np.testing.assert_allclose(other.covariance_, model.covariance_, rtol=1e-9)
+    at = [*range(LOG.n_positions - 1), 8999]
+    for name in model.parameter_names[1:]:
+        for found, expected in (
+            (other.parameters_, model.parameters_),
+            (other.standard_errors_, model.standard_errors_),
+        ):
+            assert len(found[name]) == 9000
+            np.testing.assert_allclose(found[name][at], expected[name], rtol=1e-9)
+        assert other.standard_errors_[name][4000] == pytest.approx(8.0**-0.5)  # of smoothing alone
 
 
 def test_trust_of_the_first_positions_is_seen():
