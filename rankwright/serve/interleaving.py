@@ -93,6 +93,10 @@ class Experiment:
             self._metrics.clicks.inc()
         return {"session": asked.session, "position": position, "recorded": not again}
 
+    def close(self) -> None:
+        """Write what waits to be written."""
+        self.log.close()
+
     def _remember(self, session: str, shown: _Shown) -> None:
         """Keep a session for its clicks; forget the oldest where there are too many."""
         with self._lock:
@@ -100,10 +104,6 @@ class Experiment:
             self._characters += shown.characters
             while len(self._sessions) > _MOST_SESSIONS or self._characters > _MOST_CHARACTERS:
                 self._characters -= self._sessions.popitem(last=False)[1].characters
-
-    def close(self) -> None:
-        """Write what waits to be written."""
-        self.log.close()
 
     def _document_names(self, asked: AskedList) -> list[str]:
         if asked.query is None:
