@@ -61,6 +61,7 @@ def check(content: bytes) -> None:
         return  # it would be decompressed, or refused as an archive
     _path.write_bytes(content)
     letor_parts._CHUNK = 1 + len(content) % 97
+    letor_parts._SAMPLE_FROM = 4
     letor._STREAM_BLOCK = 1 + len(content) % 31
     _packed.write_bytes(gzip.compress(content, 0))
     threads, size = 1 + len(content) % 2, 1 + len(content) % 53

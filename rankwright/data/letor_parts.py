@@ -102,7 +102,7 @@ def _cuts(buffer: bytes | mmap.mmap, start: int, end: int) -> I64:
 # --- blocks of text to arrays ----------------------------------------------------------------
 
 
-_SAMPLE_FROM, _SAMPLE_STEP = 4, 16  # chunks
+_SAMPLE_FROM, _SAMPLE_STEP = 128, 16  # chunks; below, a further kernel costs more than it saves
 _ROWS_PER_RANGE = 1 << 16
 _SPARSE_BELOW, _SPARSE_OVER = 0.2, 256
 _TOP = {"float64": np.inf, "float32": 2.0**128 - 2.0**103}  # what no longer rounds below inf

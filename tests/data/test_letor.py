@@ -278,6 +278,7 @@ def test_blocks_may_differ_in_width_layout_names_and_kinds_of_ids(letor_file, mo
 @pytest.mark.parametrize("options", [{}, {"sparse": True}, {"absent": "missing"}])
 def test_threads_do_not_change_a_bit(letor_file, monkeypatch, options):
     monkeypatch.setattr(letor_parts, "_CHUNK", 100)
+    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
     rng = np.random.default_rng(0)
     lines = [
         f"{g} qid:{q} " + " ".join(f"{k}:{x!r}" for k, x in enumerate(xs.tolist(), 1)) + f" #{g}"

@@ -64,6 +64,7 @@ def read(request, tmp_path, monkeypatch):
         path.write_bytes(content)
         if request.param == "chunks":
             monkeypatch.setattr(letor_parts, "_CHUNK", 8)
+            monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
             return Letor.read(path, n_jobs=2, **options)
         if request.param == "blocks":
             monkeypatch.setattr(letor, "_STREAM_BLOCK", 8)

@@ -25,6 +25,7 @@ from rankwright.data.ranking_data import PartsDifferError
 
 def test_chunks_end_where_lines_do(monkeypatch):
     monkeypatch.setattr(letor_parts, "_CHUNK", 4)
+    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
     text = Text(b"ab\nabcdefgh\nx\ny\nz\nlast")
     (_, _, cuts), (tail, origin, tail_cuts) = text.pieces
     assert cuts.tolist() == [0, 12, 18]
@@ -39,6 +40,7 @@ def test_a_byte_order_mark_is_skipped_only_where_the_file_starts():
 
 def test_lines_are_numbered_from_any_place(monkeypatch):
     monkeypatch.setattr(letor_parts, "_CHUNK", 3)
+    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
     text = Text(b"a\nbb\nccc\n")
     assert [text.lines_before(at) for at in (0, 1, 2, 4, 5, 9)] == [0, 0, 1, 1, 2, 3]
     assert text.start_of_line(4) == 2
@@ -96,6 +98,7 @@ def test_a_guess_from_some_chunks_reads_the_same(tmp_path, monkeypatch, special,
     path.write_bytes(b"".join(special.get(k, line) for k, line in enumerate(LINES)))
     whole = Letor.read(path)
     monkeypatch.setattr(letor_parts, "_CHUNK", 1)  # a chunk per line
+    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
     callback = Callback(monkeypatch, "parse")
     chunks = Letor.read(path, n_jobs=1)
     assert callback.calls == (2 if parses == "twice" else 1) * len(LINES)
@@ -109,6 +112,7 @@ def test_a_guess_spares_the_survey_of_most_chunks(tmp_path, monkeypatch):
     path = tmp_path / "data.txt"
     path.write_bytes(b"".join(LINES))
     monkeypatch.setattr(letor_parts, "_CHUNK", 1)
+    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
     callback = Callback(monkeypatch, "survey")
     Letor.read(path, n_jobs=1)
     assert callback.calls == len(LINES) // 16
