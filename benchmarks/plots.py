@@ -16,7 +16,7 @@ OTHER, OTHERS, MARKS = "#6b7280", ("#E69F00", "#56B4E9", "#000000"), "os^DvPX"
 
 
 def draw_times(records: list[Record], path: Path) -> None:
-    """Draw the seconds of every contender on a log scale: a panel per task, or a row of many."""
+    """Draw the seconds of every contender on a log scale, a panel per task; of many, a row."""
     timed = by_task([one for one in records if one.seconds])
     tasks = [(task, sorted(some, key=lambda one: -one.seconds)) for task, some in timed.items()]
     if len(tasks) > MOST_PANELS:
@@ -26,7 +26,7 @@ def draw_times(records: list[Record], path: Path) -> None:
     figure = _figure(7.6, 0.5 + 0.29 * sum(heights), path.stem)
     axes = figure.subplots(len(tasks), 1, squeeze=False, height_ratios=heights)
     for (task, some), axis in zip(tasks, axes[:, 0], strict=True):
-        _panel_of_times(axis, some, judged=_is_judged(some))
+        _panel_of_times(axis, some)
         axis.set_title(task, loc="left", fontsize=9.5, fontweight="bold", color=INK)
     judged = "; after the dot: quality" if any(_is_judged(some) for _, some in tasks) else ""
     axes[-1, 0].set_xlabel(f"seconds, log scale (less is better){judged}")
@@ -63,7 +63,8 @@ def _is_judged(records: list[Record]) -> bool:
     return any(one.quality is not None and not one.same for one in peers)
 
 
-def _panel_of_times(axis: Any, records: list[Record], *, judged: bool) -> None:
+def _panel_of_times(axis: Any, records: list[Record]) -> None:
+    judged = _is_judged(records)
     for place, one in enumerate(records):
         ours = one.peer.startswith(OURS)
         axis.plot(one.seconds, place, "o" if ours else "s", color=COLOURS[OURS] if ours else OTHER,

@@ -21,7 +21,7 @@ def quoted(text: object) -> str:
     return f"'{shown if len(shown) <= _MOST_QUOTED else shown[: _MOST_QUOTED - 3] + '...'}'"
 
 
-def counted(number: float, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with the word for what it counts: "1 query", "2,500 queries"."""
     if many is None:
         many = "queries" if one == "query" else f"{one}s"

@@ -23,7 +23,7 @@ from rankwright.clicks.examination import PBM
 from rankwright.clicks.sessions import CellCounter, Cells, LogParts, PairTable, parts_of
 from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, counted, quoted
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
@@ -287,8 +287,8 @@ def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
         found += _busy_users(seen.users)
     if profile.unclicked_queries:
         found.append(
-            f"{profile.unclicked_queries:,} queries with {_SESSIONS_TO_JUDGE} sessions or more "
-            f"({profile.unclicked_share:.1%} of sessions) were never clicked: their answer may be "
+            f"{counted(profile.unclicked_queries, 'query')} with {_SESSIONS_TO_JUDGE} sessions or "
+            f"more ({profile.unclicked_share:.1%} of sessions) had no click: the answer may be "
             "on the result page, or clicks were not logged."
         )
     if profile.queries > 1 and seen.of_query.max() > _MUCH_OF_LOG * profile.sessions:
