@@ -23,13 +23,11 @@ test: $(VENV)/.all chromium  ## the whole test suite
 test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
-lint: $(VENV)/.all  ## style, types, layers, generated pages, names and words
+lint: $(VENV)/.all  ## style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate_pages.py --check
-	$(BIN)/python tools/check_sources.py
 
 format: $(VENV)/.all  ## mend what can be mended automatically
 	$(BIN)/ruff check --fix .

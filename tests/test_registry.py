@@ -1,12 +1,17 @@
 """The registry: names, the nearest to a wrong one, and plug-ins that are broken or take a name."""
 
+import inspect
+import re
+from importlib import import_module
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
+import rankwright
 from rankwright import registry
 from rankwright.errors import PluginError, UsageError
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 
 
 @pytest.fixture
@@ -66,3 +71,27 @@ def test_a_ranker_has_one_name_as_key_class_and_word_of_the_command_line():
 def test_a_loss_has_one_name_as_key_and_class():
     for key, cls in registry.all_of("losses").items():
         assert cls.__name__.lower() == key.replace("_", "")
+
+
+@pytest.mark.parametrize("kind", ["losses", "metrics", "models", "solvers"])
+def test_the_registry_key_of_a_part_is_the_name_of_its_file(kind):
+    for key, target in registry.KINDS[kind].items():
+        assert target.partition(":")[0] == f"rankwright.{kind}.{key}"
+
+
+def test_every_ranker_class_of_the_package_is_registered():
+    rankers = Path(rankwright.__file__).parent / "rankers"
+    for path in rankers.glob("*.py"):
+        module = import_module(f"rankwright.rankers.{path.stem}")
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            here = issubclass(cls, Ranker) and cls.__module__ == module.__name__
+            if here and "__init__" in vars(cls):  # base classes have no parameters
+                assert f"{module.__name__}:{name}" in registry.RANKERS.values()
+
+
+def test_every_cited_paper_is_in_the_bibliography():
+    package = Path(rankwright.__file__).parent
+    keys = set(re.findall(r"@\w+\{(\w+),", (package / "references.bib").read_text("utf-8")))
+    for path in package.rglob("*.py"):
+        cited = set(re.findall(r"[`\[](?!mq)([a-z]+\d{4}[a-z]*)[`\]]", path.read_text("utf-8")))
+        assert cited <= keys, path

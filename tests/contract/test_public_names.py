@@ -1,11 +1,13 @@
 """The public names are frozen, documented, and cost nothing until they are used."""
 
+import ast
 import inspect
 import json
 import os
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from cases import each
@@ -61,6 +63,26 @@ def test_every_name_is_there_and_documented(name):
         assert inspect.ismodule(found) == (public in SUBMODULES and not name), public
     with pytest.raises(AttributeError, match=f"module 'rankwright{name}' has no attribute 'no_s"):
         module.no_such_name  # noqa: B018
+
+
+@each("name", ["", *(f".{name}" for name in sorted(SUBMODULES))])
+def test_type_checkers_see_the_names_that_load_on_first_use(name):
+    module = import_module(f"rankwright{name}")
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    blocks = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    origins = {alias.asname: node.module for node in imports for alias in node.names}
+    assert set(origins) == set(module.__all__)
+    for public, origin in origins.items():
+        if origin == "rankwright":
+            expected = import_module(f"rankwright.{public}")
+        else:
+            expected = getattr(import_module(origin), public)
+        assert getattr(module, public) is expected, public
 
 
 @each("kind", ["losses", "metrics", "models", "solvers"])
