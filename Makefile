@@ -12,13 +12,16 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/contract/test_models.py tests/contract/test_losses.py
 EXTRAS := neural,dask,tune,plot,serve,onnx,logs,parquet,xgboost,docs,dev
 
-.PHONY: demo test test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
+.PHONY: demo test test-slow test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
 
 test: $(VENV)/.all chromium  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+test-slow: $(VENV)/.all  ## the tests marked slow: simulations of minutes
+	$(BIN)/python -m pytest -n auto -m slow
 
 test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
