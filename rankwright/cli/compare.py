@@ -15,12 +15,9 @@ from rankwright.cli import console
 from rankwright.cli.console import step_progress
 from rankwright.cli.options import (
     ConventionOption,
-    EstimatorOption,
-    PropensityOption,
     ReadOption,
     SeedOption,
     ThreadsOption,
-    propensity_options,
     read_options,
 )
 
@@ -88,18 +85,6 @@ def compare(
             help="Number of fits in parallel, each in its process; one per fold by default."
         ),
     ] = None,
-    log: Annotated[
-        str | None,
-        typer.Option(
-            help="A click log with test queries: adds a column with the clicks of each ranker, "
-            "estimated from it, and says where it disagrees with the grades."
-        ),
-    ] = None,
-    log_metric: Annotated[
-        str, typer.Option(help="With --log: ctr@k, clicks@k, dcg@k, hit@k or mrr@k.")
-    ] = "ctr@5",
-    log_estimator: EstimatorOption = "dr",
-    propensity: PropensityOption = None,
     read: ReadOption = None,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
@@ -135,10 +120,6 @@ def compare(
             read=read_options(read),
             cache=cache,
             jobs=jobs,
-            log=log,
-            log_metric=log_metric,
-            log_estimator=log_estimator,
-            log_options=propensity_options(propensity, log_estimator),
             report=report,
             random_state=seed,
             n_jobs=threads,

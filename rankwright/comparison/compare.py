@@ -19,13 +19,6 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.clicks_column import (
-    ESTIMATOR,
-    METRIC,
-    checked_log,
-    clicks_column,
-    log_of_tests,
-)
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -85,10 +78,6 @@ def compare(
     read: dict[str, Any] | None = None,
     cache: str | Path | None = None,
     jobs: int | None = None,
-    log: Any = None,
-    log_metric: str = METRIC,
-    log_estimator: str = ESTIMATOR,
-    log_options: Mapping[str, Any] | None = None,
     report: Report = lambda _: None,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -134,13 +123,6 @@ def compare(
         estimator of another library.
     jobs
         Fits at a time, in processes that share the threads; by default one for each fold.
-    log : ClickLog or path
-        A log of sessions with test queries: what each ranker would earn in clicks becomes a further
-        column, and the comparison says where the log and the grades disagree. Documents are found
-        by ``doc_id``, or by their place where the log has the same data as features.
-    log_metric, log_estimator, log_options
-        What is estimated and how; see `rankwright.clicks.evaluate_policy`, of which ``log_options``
-        are further parameters.
     report
         Called with a line for each ranker and fold.
     random_state
@@ -165,11 +147,8 @@ def compare(
     _check_tests(labels, baseline, test, correction)
     evaluated = named_metrics(metrics, convention=convention)
     make_metric(select, convention=convention)  # as all of these, refused before anything is read
-    shown = checked_log(log, log_metric, log_estimator, log_options or {})
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
-    if shown is not None and (known := _tests_at_hand(parts)):
-        log_of_tests(shown, known)  # refused before any ranker is fitted
     common = {"convention": convention, "random_state": seed}
     kept = RunCache(cache)
     work = Work(chosen, select, common, tune, kept, n_jobs, jobs)
@@ -180,11 +159,6 @@ def compare(
     against = _baseline(labels, None if all_pairs else baseline, failures)
     per_query = _evaluate(work.tests, runs, evaluated, n_jobs)
     maximise = {metric: found.maximise for metric, found in evaluated.items()}
-    column = None
-    if shown is not None:
-        scored = {label: [run.scores for run in found] for label, found in runs.items()}
-        options = {"n_jobs": n_jobs, **(log_options or {})}
-        column = clicks_column(shown, work.tests, scored, log_metric, log_estimator, options)
     return Comparison(
         name=name,
         entries=chosen,
@@ -213,7 +187,6 @@ def compare(
         notes=work.notes(),
         failures=failures,
         fits=work.fits,
-        clicks=column,
     )
 
 
@@ -470,17 +443,6 @@ def _named_fold(names: list[str], options: dict[str, Any]) -> Fold:
     parts = [catalog.load(name, **options) for name in names]
     widest = max(part.n_features for part in parts)
     return Fold(*(part.with_n_features(widest) for part in parts))
-
-
-def _tests_at_hand(folds: Sequence[Fold]) -> list[RankingData]:
-    """Return the test queries of all folds, without features; none where files must be read."""
-    if not isinstance(folds, LazyFolds):
-        found = [fold.test for fold in folds]
-    elif folds.whole is not None:
-        found = [folds.whole]
-    else:
-        found = [folds[0].test] if len(folds) == 1 else []  # a single fold is kept
-    return [_without_features(test) for test in found]
 
 
 def _without_features(data: RankingData) -> RankingData:

@@ -96,7 +96,6 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
             for label in comparison.rankers
         ],
         "failures": {**comparison.notes, **comparison.failures},
-        "clicks": _clicks(comparison),
         "qid": [str(qid) for qid in comparison.qid],
         "values": _values(comparison),
         "opened": {str(q): queries[q] for q in sorted(queries)},
@@ -127,46 +126,6 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
         "compile_seconds": sum(run.compile_seconds for run in comparison.runs[label]),
         "bytes": comparison.sizes[label],
         "curve": _curve(comparison, label),
-    }
-
-
-def _clicks(comparison: Comparison) -> dict[str, Any] | None:
-    """Return what a log says: the values of rankers, and where it disagrees with the grades."""
-    column = comparison.clicks
-    if column is None:
-        return None
-    return {
-        "name": column.name,
-        "about": column.about(),
-        "headline": comparison.metrics[0],
-        "disagreements": sum(
-            pair.difference.significant for pair in column.disagreements(comparison)
-        ),
-        "sentences": column.sentences(comparison),
-        "values": {
-            label: {
-                "value": one.value,
-                "interval": None if math.isnan(one.low) else [one.low, one.high],
-                "effective": None
-                if math.isnan(one.effective_sample_size)
-                else one.effective_sample_size,
-                "support": None if math.isnan(one.support) else one.support,
-            }
-            for label, one in column.values.items()
-        },
-        "order": {
-            name: sorted(column.values, key=key)
-            for name, key in (
-                (
-                    "judged",
-                    lambda label: (
-                        -comparison.intervals[label][comparison.metrics[0]].mean
-                        * (1 if comparison.maximise[comparison.metrics[0]] else -1)
-                    ),
-                ),
-                ("logged", lambda label: -column.values[label].value),
-            )
-        },
     }
 
 
@@ -468,27 +427,8 @@ def conclusion(comparison: Comparison) -> tuple[str, str]:
     if len(order) == 1:
         return _alone(comparison, best)
     if best == comparison.baseline:
-        first, second = _baseline_is_best(comparison, order)
-    else:
-        first, second = _against_baseline(comparison, best, order)
-    return first, second + _clicks_disagree(comparison, best)
-
-
-def _clicks_disagree(comparison: Comparison, best: str) -> str:
-    """Return a sentence where the log puts another ranker above the best by grades."""
-    if comparison.clicks is None:
-        return ""
-    above = [
-        pair.logged
-        for pair in comparison.clicks.disagreements(comparison)
-        if pair.judged == best and pair.difference.significant
-    ]
-    if not above:
-        return ""
-    return (
-        f" But clicks disagree: by {comparison.clicks.metric} from the log {above[0]} is better "
-        f"than {best}; find out why before deciding."
-    )
+        return _baseline_is_best(comparison, order)
+    return _against_baseline(comparison, best, order)
 
 
 def _alone(comparison: Comparison, label: str) -> tuple[str, str]:

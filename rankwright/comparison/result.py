@@ -25,7 +25,6 @@ from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.comparison.clicks_column import ClicksColumn
     from rankwright.comparison.entries import Scorer
 
 
@@ -190,8 +189,6 @@ class Comparison:
         A sentence for each label that could not be run; it has no runs, values or tests.
     fits : int
         How many runs were fitted for this comparison; the others came from the cache.
-    clicks : ClicksColumn or None
-        What a log says about the rankers, where one was given: ``clicks.values[label]``.
     """
 
     name: str
@@ -213,7 +210,6 @@ class Comparison:
     notes: Mapping[str, str]
     failures: Mapping[str, str]
     fits: int
-    clicks: ClicksColumn | None = None
 
     @property
     def rankers(self) -> tuple[str, ...]:
@@ -445,7 +441,6 @@ class Comparison:
             "notes": dict(self.notes),
             "failures": dict(self.failures),
             "fits": self.fits,
-            **({} if self.clicks is None else {"clicks": self.clicks.as_json(self)}),
         }
 
     def _record(self, label: str, metric: str) -> dict[str, Any]:
@@ -467,7 +462,7 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Return lines on entries that failed or need a remark, and where a log disagrees."""
+        """Return lines on entries that failed or need a remark."""
         return tables.remarks(self)
 
     def about(self) -> str:

@@ -19,7 +19,6 @@ from rankwright.metrics.significance import LEVEL
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
-    from rankwright.clicks.off_policy import PolicyValue
     from rankwright.comparison.result import Comparison
 
 
@@ -33,8 +32,7 @@ CORRECTIONS = {"holm": "Holm's correction", "bh": "Benjamini-Hochberg correction
 
 def rows(found: Comparison) -> list[list[str]]:
     """Return the table as text, its heading first; an interval stands on a line below its mean."""
-    logged = [] if found.clicks is None else [found.clicks.name]
-    head = ["", *found.metrics, *logged, "wins/ties/losses", "seconds", "size"]
+    head = ["", *found.metrics, "wins/ties/losses", "seconds", "size"]
     return [head, *(_row(found, label) for label in found.rankers)]
 
 
@@ -47,12 +45,11 @@ def about(found: Comparison, *, arrows: bool = False) -> str:
         marks = "a letter after a value: significantly better than the ranker of that letter"
     else:
         marks = f"▲ ▼: significantly better or worse than {found.baseline}"
-    logged = "" if found.clicks is None else f" {found.clicks.about()}"
     return (
         f"{found.name}: mean and 95 % bootstrap interval over {tested_queries(found)}; {marks} "
         f"({test_description(found)}); wins, ties and losses are queries against {found.baseline} "
         f"by {found.metrics[0]}; seconds are those of a fit, the median over folds, without "
-        f"compilation.{logged}"
+        f"compilation."
     )
 
 
@@ -117,9 +114,8 @@ def as_text(found: Comparison) -> str:
 
 
 def remarks(found: Comparison) -> list[str]:
-    """Return lines on entries that failed or need a remark, and where a log disagrees."""
-    lines = [f"{label}: {why}" for label, why in {**found.notes, **found.failures}.items()]
-    return lines + ([] if found.clicks is None else found.clicks.sentences(found))
+    """Return lines on entries that failed or need a remark."""
+    return [f"{label}: {why}" for label, why in {**found.notes, **found.failures}.items()]
 
 
 def as_html(found: Comparison) -> str:
@@ -137,16 +133,11 @@ def as_html(found: Comparison) -> str:
         html.append(
             f"<tr><th>{escape(label)}</th><td colspan={len(head) - 1}>{escape(why)}</td></tr>"
         )
-    logged = [] if found.clicks is None else found.clicks.sentences(found)
-    below = "".join(f"<p>{escape(line)}</p>" for line in [*logged, about(found)])
-    return "".join([*html, f"</tbody></table>{below}"])
+    return "".join([*html, f"</tbody></table><p>{escape(about(found))}</p>"])
 
 
 def _row(found: Comparison, label: str) -> list[str]:
     cells = [_cell(found, label, metric) for metric in found.metrics]
-    if found.clicks is not None:
-        value = found.clicks.values.get(label)
-        cells.append("–" if value is None else f"{value.value:.4f}\n{_between(value, 3, '–')}")
     test = found.test(label, found.metrics[0])
     counts = "baseline" if test is None else f"{test.wins}/{test.ties}/{test.losses}"
     name = f"{letters(found)[label]}  {label}" if found.all_pairs else label
@@ -164,13 +155,6 @@ def _cell(found: Comparison, label: str, metric: str) -> str:
     elif mark:
         value = f"{'▲' if mark == '+' else '▼'} {value}"
     return f"{value}\n{interval.low:.3f}–{interval.high:.3f}"
-
-
-def _between(value: PolicyValue, digits: int, sign: str) -> str:
-    """Return the interval of an off-policy value, or that there is none."""
-    if math.isnan(value.low):
-        return "no interval"
-    return f"{value.low:.{digits}f}{sign}{value.high:.{digits}f}"
 
 
 def _size(count: float | None) -> str:
@@ -316,12 +300,6 @@ def columns(found: Comparison) -> dict[str, list[Any]]:
             tests = [found.test(label, metric) for label in found.rankers]
             result[f"{metric} p"] = [None if test is None else test.adjusted for test in tests]
         result[f"{metric} mark"] = [marks(found, label, metric) for label in found.rankers]
-    if found.clicks is not None:
-        values = [found.clicks.values.get(label) for label in found.rankers]
-        for name, of in (("", "value"), (" low", "low"), (" high", "high")):
-            result[found.clicks.name + name] = [
-                None if one is None else getattr(one, of) for one in values
-            ]
     result["seconds"] = [found.seconds[label] for label in found.rankers]
     return result
 
@@ -390,15 +368,12 @@ def _table(
             known = (*found.rankers, *found.metrics)
             raise UsageError(unknown("ranker or metric in this comparison called", name, known))
     by_metric = [_cells(found, metric, digits) for metric in chosen]
-    if found.clicks is not None:
-        by_metric.append(_logged_cells(found, digits))
     letter = letters(found)
     rows = [
         (letter[label], names.get(label, label), [cells[label] for cells in by_metric])
         for label in found.rankers
     ]
     head = [names.get(m, _metric_name(m)) + ("" if found.maximise[m] else " ↓") for m in chosen]
-    head += [] if found.clicks is None else [found.clicks.name]
     shown = {label: names.get(label, label) for label in found.rankers}
     lower = any(not found.maximise[metric] for metric in chosen)
     return _Table(head, rows, _caption(found, shown, lower), found.all_pairs)
@@ -421,25 +396,6 @@ def _cells(found: Comparison, metric: str, digits: int) -> dict[str, _Cell]:
     }
 
 
-def _logged_cells(found: Comparison, digits: int) -> dict[str, _Cell]:
-    """Return the cells of the column of clicks."""
-    assert found.clicks is not None
-    values = found.clicks.values
-    place = _places([one.value for one in values.values()], 1.0, digits)
-    return {
-        label: _Cell(
-            text=f"{values[label].value:.{digits}f}",
-            best=place(values[label].value) == 0,
-            second=place(values[label].value) == 1 and len(values) > 2,
-            mark="",
-            interval=_between(values[label], digits, ", "),
-        )
-        if label in values
-        else _Cell("–", False, False, "", "refused")
-        for label in found.rankers
-    }
-
-
 def _places(means: Sequence[float], sign: float, digits: int) -> Callable[[float], int]:
     """Return the function from a mean to its place among ``means``, as they are printed."""
     places = sorted(
@@ -458,8 +414,6 @@ def _caption(found: Comparison, shown: Mapping[str, str], lower: bool) -> list[s
         f"{named} over {tested_queries(found)}.",
         f"The best value of each metric is bold{second}{'; ↓: lower is better' if lower else ''}.",
     ]
-    if found.clicks is not None:
-        sentences.append(found.clicks.about())
     if not found.tests:
         return sentences
     if found.all_pairs:

@@ -2,13 +2,11 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from command import run, run_json, sentence
 from small_data import small_data
 
 import rankwright
-from rankwright import clicks
 from rankwright.cli.compare import say_compiling
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
@@ -66,23 +64,6 @@ def test_json_has_metrics_tests_and_seconds(file, cache):
     again = run_json(*command)
     assert again["fits"] == 0
     assert again == {**reported, "fits": 0}
-
-
-def test_a_log_adds_a_column_of_clicks_and_says_where_it_disagrees(tmp_path, cache):
-    data = small_data(queries=30, documents=8)
-    data = data._replace(doc_id=np.arange(data.n_documents))
-    save(data, tmp_path / "data.csv")
-    log = clicks.simulate(data, 1, sessions=30, positions=5, temperature=2.0)
-    clicks.save_log(log, tmp_path / "log.csv")
-    clicks.Propensity.power(1.0, positions=5).save(tmp_path / "propensity.json")
-    reported = run_json(
-        "compare", tmp_path / "data.csv", "--rankers", "ranksvm,first=column:1", "--folds", 3,
-        "--cache", cache, "--log", tmp_path / "log.csv", "--log-metric", "ctr@2",
-        "--log-estimator", "pbm", "--propensity", tmp_path / "propensity.json",
-    )  # fmt: skip
-    assert set(reported["clicks"]["values"]) == {"ranksvm", "first"}
-    assert reported["clicks"]["values"]["first"]["metric"] == "ctr@2"
-    assert reported["clicks"]["sentences"]
 
 
 def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path, cache):
