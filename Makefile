@@ -51,8 +51,14 @@ reproduce: $(VENV)/.all  ## tables and figures of the papers, and docs/reproduct
 soak: $(VENV)/.soak  ## long fuzzing, attacks, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
 
-wheel: $(VENV)/.release  ## build wheels with compiled kernels and the sdist, use each in an empty environment
-	$(BIN)/python tools/check_wheel.py --keep dist $(WHEEL_FLAGS)
+wheel: $(VENV)/.release  ## build and check the sdist and the wheel, and use the wheel in an empty environment
+	rm -rf dist build/wheel
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m check_wheel_contents dist/*.whl
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
+	PATH="$(CURDIR)/build/wheel/bin:$$PATH" tools/try_wheel.sh
 
 setup: $(VENV)/.all  ## .venv with every extra
 

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numba
 import numpy as np
@@ -23,8 +22,6 @@ from rankwright.core.kernels import copy_values
 from rankwright.errors import DataError
 
 _SIGNATURE = (numba.float64[::1], numba.float64[::1])
-_BASELINES = kernel_cache.BASELINES[kernel_cache.machine()]
-_FEATURES = ",".join(f"+{name}" for needed in _BASELINES.values() for name in needed)
 
 
 class _OwnCache(kernel_cache.KernelCache):
@@ -34,21 +31,20 @@ class _OwnCache(kernel_cache.KernelCache):
         super().__init__(copy_values.py_func)
         self._place, self._own_entry = place, entry
 
-    def _stored(self, codegen: Any) -> list[Any]:  # noqa: ARG002
-        return [self._place]
+    def _stored(self, codegen: Any) -> Any:  # noqa: ARG002
+        return self._place
 
     def _entry(self, sig: Any) -> str:  # noqa: ARG002
         return self._own_entry
 
 
 def write(folder: Path) -> Sequence[Path]:
-    """Write an entry of a folder, and an archive as wheels carry it."""
-    entry, archive = folder / "entry.kernel", folder / "archive.zip"
+    """Write an entry of a folder."""
+    entry = folder / "entry.kernel"
     place = kernel_cache.Folder(folder)
     result = copy_values._compiler.compile(_SIGNATURE, None)
     _OwnCache(place, entry.name).save_overload(_SIGNATURE, result)
-    kernel_cache.write_archive(folder, archive)
-    return entry, archive
+    return [entry]
 
 
 def damage(path: Path, target: Path, rng: random.Random) -> None:
@@ -66,16 +62,8 @@ def use(path: Path) -> None:
     folder = path.parent / "in-use"  # damaged entries are removed
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    if path.suffix == ".zip":
-        for cpu in _BASELINES:
-            shutil.copy(path, folder / f"{cpu}.zip")
-        with mock.patch.object(kernel_cache, "_ARCHIVES", folder):
-            place: Any = kernel_cache._archive.__wrapped__(_FEATURES)
-        if place is None:
-            raise DataError("the archive is not used.")
-    else:
-        shutil.copy(path, folder / "entry.kernel")
-        place = kernel_cache.Folder(folder)
+    shutil.copy(path, folder / "entry.kernel")
+    place = kernel_cache.Folder(folder)
     cache = _OwnCache(place, "entry.kernel")
     loaded = cache.load_overload(_SIGNATURE, copy_values.targetctx)
     if loaded is None:
@@ -86,4 +74,4 @@ def use(path: Path) -> None:
         raise AssertionError(f"{copied} instead of {given}")
 
 
-ATTACK = Attack("compiled kernels of a folder and of an archive", write, damage, use)
+ATTACK = Attack("compiled kernels", write, damage, use)

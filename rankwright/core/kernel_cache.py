@@ -1,16 +1,12 @@
-"""Where the machine code of kernels is kept: in the installed package, and in the user's cache.
+"""The user's cache of compiled kernels.
 
-A wheel for a platform carries ``rankwright/compiled/``: an archive of machine code for each
-baseline CPU, written by ``tools/compile_kernels.py`` when the wheel is built. An archive is used
-where it was made of these sources (`kernel_hash`), by this version of Python, Numba and llvmlite,
-and for a CPU whose instructions this one has; ``RANKWRIGHT_COMPILE=1`` passes it over, for code
-that is tuned to this CPU. What it lacks is compiled on first use and kept in the user's cache,
-`cache_root`, in a folder named by the same hash: edit a kernel and all are compiled anew.
+A kernel is compiled on first use and kept in the user's cache, `cache_root`, in a folder named by a
+hash of all kernel sources (`kernel_hash`): edit a kernel and all are compiled again.
 
-**What is trusted.** Entries are unpickled and run, so they are read from two places only: the
-installed package, and folders that belong to this user and that no other user may write to. Folders
-are made with mode 0700; one that is another user's, a link, or open to others is passed over for a
-private temporary folder, which lasts as long as the process. An entry that is truncated or damaged
+**What is trusted.** Entries are unpickled and run, so they are read only from folders that belong
+to this user and that no other user may write to. Folders are made with mode 0700; one that is
+another user's, a link, or open to others is passed over for a private temporary folder, which lasts
+as long as the process. An entry that is truncated or damaged
 is dropped, and where nothing can be written kernels are compiled in memory; both are said once, to
 the logger ``rankwright.core.jit``.
 """
@@ -20,7 +16,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import inspect
-import json
 import logging
 import os
 import pickle
@@ -31,7 +26,6 @@ import sys
 import tempfile
 import time
 import uuid
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -46,27 +40,9 @@ from numba.core.serialize import dumps
 
 _LOG = logging.getLogger("rankwright.core.jit")
 _PACKAGE = Path(__file__).resolve().parents[1]
-_ARCHIVES = _PACKAGE / "compiled"
-_ABOUT = "about.json"
 _KEEP_SECONDS = 30 * 86_400
 _HEAD = b"rankwright kernel 2\n"
 _DIGEST_BYTES = 32
-
-_V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
-_V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
-BASELINES: dict[str, dict[str, frozenset[str]]] = {
-    "x86_64": {"x86-64-v3": _V3, "x86-64-v2": _V2},
-    "aarch64": {"generic": frozenset()},
-    "arm64": {"apple-m1": frozenset()},  # Apple's, all of which have what the first one had
-}
-"""CPUs that wheels carry code for, best first, with the features that code for them may use."""
-
-
-def machine() -> str:
-    """Return the name of this kind of machine, as in `BASELINES`."""
-    name = platform.machine()
-    return {"AMD64": "x86_64", "ARM64": "aarch64"}.get(name, name)
-
 
 # --- what code depends on --------------------------------------------------------------------
 
@@ -89,7 +65,7 @@ def versions() -> dict[str, str]:
         "python": f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}",
         "numba": numba.__version__,
         "llvmlite": llvmlite.__version__,
-        "machine": f"{sys.platform}-{machine()}",
+        "machine": f"{sys.platform}-{platform.machine()}",
     }
 
 
@@ -142,61 +118,6 @@ class Folder:
 def _digest(name: str, body: bytes) -> bytes:
     """Return the digest of an entry, which under another name is not the same."""
     return hashlib.sha256(name.encode() + b"\n" + body).digest()
-
-
-class Archive:
-    """Entries that were compiled ahead, in a file of the installed package."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = zipfile.ZipFile(path)
-        self._names = frozenset(self._file.namelist())
-
-    def load(self, name: str) -> bytes | None:
-        """Return an entry, None where there is none."""
-        return self._file.read(name) if name in self._names else None
-
-    def drop(self, name: str) -> None:
-        """Use an entry no more."""
-        self._names -= {name}
-
-
-@cache
-def _archive(features: str) -> Archive | None:
-    """Return the best archive that came with the package and that this CPU can run."""
-    if os.environ.get("RANKWRIGHT_COMPILE", "") not in ("", "0"):
-        return None
-    for cpu, needed in BASELINES.get(machine(), {}).items():
-        path = _ARCHIVES / f"{cpu}.zip"
-        if needed <= has_features(features) and path.exists():
-            try:
-                archive = Archive(path)
-                about = json.loads(archive.load(_ABOUT) or b"{}")
-            except Exception as error:  # whatever is wrong with it: the sources are still here
-                warn_once(f"{path} cannot be read ({error}); kernels are compiled on first use.")
-                return None
-            if about == versions():
-                return archive
-            _LOG.debug("%s is for %s; this is %s.", path, about, versions())
-            return None
-    return None
-
-
-def has_features(flags: str) -> frozenset[str]:
-    """Return the names that LLVM's string of CPU features switches on."""
-    return frozenset(flag[1:] for flag in flags.split(",") if flag.startswith("+"))
-
-
-def write_archive(folder: Path, target: Path) -> int:
-    """Write the entries that lie below ``folder`` to an archive; return how many."""
-    entries = sorted(folder.rglob("*.kernel"))
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        for name, body in (
-            (_ABOUT, json.dumps(versions()).encode()),
-            *((path.name, Folder(path.parent).load(path.name) or b"") for path in entries),
-        ):
-            # The same bytes whenever it is built.
-            file.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), body, zipfile.ZIP_DEFLATED)
-    return len(entries)
 
 
 @cache
@@ -291,22 +212,21 @@ class KernelCache:
         """The folder that code is written to."""
         from numba.core.registry import cpu_target
 
-        return str(self._stored(cpu_target.target_context.codegen())[-1].path)
+        return str(self._stored(cpu_target.target_context.codegen()).path)
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
         """Return the compiled function for a signature, None where it is to be compiled."""
         target_context.refresh()  # Numba's own types are registered now at the latest
-        name = self._entry(sig)
-        for store in self._stored(target_context.codegen()):
-            try:
-                body = store.load(name)
-                if body is not None:
-                    # Of the package, or of a folder that only this user writes to: see above.
-                    parts = pickle.loads(body)  # noqa: S301
-                    return CompileResult._rebuild(target_context, *parts)
-            except Exception as error:  # whatever is wrong with it: the sources are still here
-                store.drop(name)
-                warn_once(f"a compiled kernel could not be loaded ({error}); it is compiled anew.")
+        name, folder = self._entry(sig), self._stored(target_context.codegen())
+        try:
+            body = folder.load(name)
+            if body is not None:
+                # From a folder that only this user can write to: see above.
+                parts = pickle.loads(body)  # noqa: S301
+                return CompileResult._rebuild(target_context, *parts)
+        except Exception as error:  # whatever is wrong with it: the sources are still here
+            folder.drop(name)
+            warn_once(f"a compiled kernel could not be loaded ({error}); it is compiled anew.")
         return None
 
     def save_overload(self, sig: Any, result: CompileResult) -> None:
@@ -314,7 +234,7 @@ class KernelCache:
         if result.library.has_dynamic_globals:
             return
         try:
-            self._stored(result.codegen)[-1].save(self._entry(sig), dumps(_parts(result)))
+            self._stored(result.codegen).save(self._entry(sig), dumps(_parts(result)))
         except (OSError, pickle.PicklingError, TypeError) as error:
             warn_once(f"compiled kernels cannot be kept ({error}); they are compiled in each run.")
 
@@ -329,12 +249,9 @@ class KernelCache:
         safe = "".join(c if c.isalnum() or c in "._" else "-" for c in self._name)
         return f"{safe[:100]}-{digest}.kernel"
 
-    def _stored(self, codegen: Any) -> list[Any]:
-        """Return the places to look in; the last one is written to."""
-        cpu = codegen.magic_tuple()
-        archive = _archive(str(cpu[-1]))
-        folder = _folder(_target(tuple(map(str, cpu))))
-        return [folder] if archive is None else [archive, folder]
+    def _stored(self, codegen: Any) -> Folder:
+        """Return the folder for code of this CPU."""
+        return _folder(_target(tuple(map(str, codegen.magic_tuple()))))
 
 
 @cache

@@ -1,6 +1,5 @@
 """Kept machine code is found again, trusted only where it may be, and never in the way."""
 
-import io
 import logging
 import os
 import pickle
@@ -8,7 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import zipfile
 
 import numpy as np
 import pytest
@@ -52,10 +50,10 @@ def entries(tmp_path):
 @pytest.fixture
 def fresh(monkeypatch):
     """Forget which folders this process uses, before and after."""
-    for remembered in (kernel_cache._folder, kernel_cache._archive, kernel_cache.warn_once):
+    for remembered in (kernel_cache._folder, kernel_cache.warn_once):
         remembered.cache_clear()
     yield
-    for remembered in (kernel_cache._folder, kernel_cache._archive, kernel_cache.warn_once):
+    for remembered in (kernel_cache._folder, kernel_cache.warn_once):
         remembered.cache_clear()
 
 
@@ -225,107 +223,6 @@ def test_a_folder_that_another_process_drops_at_the_same_time_is_no_trouble(empt
     (tmp_path / "cache" / "kernels-dropped").symlink_to(tmp_path / "nowhere")
     assert not was_loaded()
     assert entries(tmp_path)
-
-
-# --- what came with the package --------------------------------------------------------------
-
-
-@pytest.fixture
-def packaged(tmp_path, monkeypatch, fresh):
-    """An archive with the code of `last`, as a wheel would carry it; where it lies."""
-    archives = tmp_path / "compiled"
-    archives.mkdir()
-    monkeypatch.setattr(kernel_cache, "_ARCHIVES", archives)
-    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path / "built"))
-    monkeypatch.delenv("RANKWRIGHT_COMPILE", raising=False)
-    assert kernel(last.py_func)(np.ones(2)) == 1.0
-    for cpu in kernel_cache.BASELINES[kernel_cache.machine()]:
-        assert kernel_cache.write_archive(tmp_path / "built", archives / f"{cpu}.zip") == 1
-    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path / "cache"))
-    kernel_cache._folder.cache_clear()
-    kernel_cache._archive.cache_clear()
-    return archives
-
-
-def test_code_of_the_package_is_loaded_and_nothing_is_written(packaged, tmp_path):
-    assert was_loaded()
-    assert not list((tmp_path / "cache").rglob("*.kernel"))
-
-
-def test_what_the_package_lacks_is_compiled_and_kept(packaged, tmp_path):
-    made = kernel(first.py_func)
-    assert made(np.array([3.0, 4.0])) == 3.0
-    assert not made.stats.cache_hits
-    assert len(list((tmp_path / "cache").rglob("*.kernel"))) == 1
-
-
-def test_rankwright_compile_passes_over_the_package(packaged, monkeypatch):
-    monkeypatch.setenv("RANKWRIGHT_COMPILE", "1")
-    assert not was_loaded()
-
-
-@pytest.mark.parametrize("name", ["kernels", "python", "numba", "llvmlite", "machine"])
-def test_code_of_another_version_is_not_loaded(packaged, monkeypatch, name):
-    others = {**kernel_cache.versions(), name: "another"}
-    monkeypatch.setattr(kernel_cache, "versions", lambda: others)
-    assert not was_loaded()
-
-
-def test_an_archive_whose_compressed_bytes_are_damaged_is_passed_over(packaged):
-    for path in packaged.glob("*.zip"):
-        content = bytearray(path.read_bytes())
-        start = content.index(b"about.json") + len(b"about.json")
-        content[start : start + 40] = bytes(range(200, 240))  # in what is compressed
-        path.write_bytes(content)
-    assert not was_loaded()
-
-
-def test_code_for_another_cpu_is_not_loaded(packaged):
-    assert kernel_cache._archive("+sse2,-avx2") is None
-
-
-def test_the_best_code_that_the_cpu_can_run_is_chosen(packaged, monkeypatch):
-    monkeypatch.setattr(kernel_cache, "machine", lambda: "x86_64")
-    others = kernel_cache.versions()
-    monkeypatch.setattr(kernel_cache, "versions", lambda: others)
-    seen = []
-    monkeypatch.setattr(kernel_cache, "Archive", lambda path: seen.append(path.stem) or Stub())
-    for cpu in kernel_cache.BASELINES["x86_64"]:
-        (packaged / f"{cpu}.zip").touch()
-    levels = kernel_cache.BASELINES["x86_64"]
-    for cpu, needed in levels.items():
-        kernel_cache._archive("-avx512f," + ",".join(f"+{one}" for one in sorted(needed)))
-        assert seen.pop() == cpu
-    kernel_cache._archive("+sse3")
-    assert not seen
-
-
-class Stub:
-    def load(self, name):
-        return b"{}"
-
-
-@pytest.mark.parametrize("damage", [b"", b"garbage"])
-def test_a_damaged_archive_is_passed_over(packaged, damage, caplog):
-    for path in packaged.glob("*.zip"):
-        path.write_bytes(damage)
-    with caplog.at_level(logging.WARNING):
-        assert not was_loaded()
-    assert "compiled on first use" in caplog.text
-
-
-def test_a_damaged_entry_of_an_archive_is_passed_over(packaged, caplog):
-    for path in packaged.glob("*.zip"):
-        with zipfile.ZipFile(path) as file:
-            kept = {name: file.read(name) for name in file.namelist()}
-        written = io.BytesIO()
-        with zipfile.ZipFile(written, "w") as file:
-            for name, body in kept.items():
-                file.writestr(name, body if name == "about.json" else body[:50])
-        path.write_bytes(written.getvalue())
-    with caplog.at_level(logging.WARNING):
-        assert not was_loaded()
-    assert "compiled anew" in caplog.text
 
 
 def test_a_temporary_folder_is_the_last_resort(tmp_path, monkeypatch, fresh):
