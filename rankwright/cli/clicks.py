@@ -154,8 +154,8 @@ def propensity(
     method: Annotated[
         str,
         typer.Option(
-            help="randomised or swaps, for logs of such interventions; harvest or pbm, where "
-            "documents were shown at several positions; dual, em or affine, with --features."
+            help="randomised, for shuffled lists; harvest or pbm, if documents were shown at "
+            "several positions; dual, with --features."
         ),
     ] = "dual",
     features: Annotated[

@@ -137,13 +137,6 @@ def score(
     unit: Annotated[
         str, typer.Option(help="What counts once: session, query or user.")
     ] = "session",
-    period: Annotated[
-        float | None,
-        typer.Option(
-            help="For queries and users: time between looks, in the unit of the log; days for "
-            "dates."
-        ),
-    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw the interval by the number of sessions (.png, .svg or .pdf)."),
@@ -156,7 +149,8 @@ def score(
     """Say who wins on interleaved lists that users have clicked on.
 
     The test may be repeated as the log grows, every day or every minute: the chance of a wrong
-    winner over all looks together is at most alpha. Intervals hold at all looks too.
+    winner over all looks together is at most alpha. Intervals hold at all looks too. With
+    --unit query or user the test is valid for one look, at the whole log.
     """
     from rankwright.clicks.interleaving_score import score_interleaving
     from rankwright.data.click_files import open_log
@@ -167,9 +161,7 @@ def score(
         raise UsageError(f"{plot}: pictures are written as .png, .svg or .pdf.")
     file = open_log(log, **read_options(read, format=format))
     with console.round_progress("score", None) as update:
-        found = score_interleaving(
-            file, alpha=alpha, unit=unit, period=period, n_jobs=threads, on_progress=update
-        )
+        found = score_interleaving(file, alpha=alpha, unit=unit, n_jobs=threads, on_progress=update)
     if plot is not None:
         _draw(found, plot)
     if json:

@@ -99,7 +99,7 @@ def train(
         typer.Option(
             metavar="WHAT",
             help="With --clicks: how much users look at each position. joint: learn it together "
-            "with relevance (default); a method of `rankwright clicks propensity`, such as swaps; "
+            "with relevance (default); a method of `rankwright clicks propensity`, such as pbm; "
             "a file that it saved; none: take clicks as grades.",
         ),
     ] = None,

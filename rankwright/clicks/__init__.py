@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from rankwright.clicks.policy_evaluation import compare_policies as compare_policies
     from rankwright.clicks.policy_evaluation import evaluate_policy as evaluate_policy
     from rankwright.clicks.propensity import estimate_propensity as estimate_propensity
-    from rankwright.clicks.propensity import plot_propensities as plot_propensities
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
@@ -123,7 +122,6 @@ _MODULES = {
     "model": "rankwright.clicks.models",
     "open_log": "rankwright.data.click_files",
     "plot_interleaving": "rankwright.clicks.interleaving_score",
-    "plot_propensities": "rankwright.clicks.propensity",
     "plot_values": "rankwright.clicks.off_policy",
     "pseudo_inverse_weights": "rankwright.clicks.policies",
     "save_log": "rankwright.data.click_files",

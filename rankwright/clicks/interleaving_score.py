@@ -5,10 +5,9 @@ that came before, which is 0 where users have no preference. That is so where se
 different users and queries, or where for each query by itself there is nothing to prefer. Where a
 few queries repeat often, and rankers differ for better and worse from query to query, sessions of
 a query go together, and the next thousand sessions may bring other queries: with ``unit="query"``
-each query counts once, with the mean of its sessions up to the end of the ``period`` in which it
-was first seen. Later sessions of it are left out, since they are no new evidence about other
-queries, and to change what was counted before would spoil the test. ``unit="user"`` does so for
-users.
+each query counts once, with the mean of its sessions. ``unit="user"`` does so for users. A later
+session changes the mean of a query that was counted before, so with these units the test is valid
+for one look, at the whole log.
 
 With several rankers, each pair is tested at alpha divided by the number of pairs.
 """
@@ -17,6 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -205,7 +205,6 @@ def score_interleaving(
     *,
     alpha: float = 0.05,
     unit: str = "session",
-    period: float | None = None,
     n_jobs: int | None = None,
     on_progress: Callable[[int, str], None] | None = None,
 ) -> InterleavingScores:
@@ -219,10 +218,8 @@ def score_interleaving(
     alpha : float, default 0.05
         How often, at most, a winner is named where there is none, over all looks together.
     unit : {"session", "query", "user"}, default "session"
-        What counts once; see `rankwright.clicks.interleaving_score`.
-    period : float, optional
-        For queries and users: the time between looks, in the unit of ``time``, or in days where
-        that is dates. By default there is one look, at the whole log.
+        What counts once. With "query" and "user" look once, at the whole log; see
+        `rankwright.clicks.interleaving_score`.
     on_progress : callable, optional
         Called with the number of sessions read so far, and a text.
 
@@ -239,16 +236,10 @@ def score_interleaving(
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha must be above 0 and below 1, not {alpha}.")
     check_choice("unit", unit, UNITS)
-    if period is not None and not period > 0.0:
-        raise UsageError(f"period must be above 0, not {period}.")
-    if period is not None and unit == "session":
-        raise UsageError(
-            "period is for unit='query' and unit='user'; with sessions every one is looked at."
-        )
     parts = log.parts() if isinstance(log, LogFile) else [log]
     found = _gathered(_reported(parts, on_progress), unit, n_jobs)
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
-    members = None if unit == "session" else _members(found, period)
+    number = None if unit == "session" else _in_order_of_appearance(found.owner)
     total = float(found.weight.sum())
     return InterleavingScores(
         interleaving=found.interleaving,
@@ -257,7 +248,7 @@ def score_interleaving(
         clicked=float(found.weight @ found.clicked),
         credit=found.weight @ found.credits / (total or 1.0),
         pairs=tuple(
-            _pair_score(found, members, at, (i, j), alpha / len(pairs))
+            _pair_score(found, number, at, (i, j), alpha / len(pairs))
             for at, (i, j) in enumerate(pairs)
         ),
     )
@@ -275,7 +266,6 @@ class _Sessions(NamedTuple):
     outcomes: F64  # (pairs, sessions)
     weight: F64
     clicked: AnyArray
-    time: AnyArray | None
     owner: I64  # number of the query or user
 
 
@@ -321,28 +311,26 @@ def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sess
         np.concatenate(columns[1], axis=1),
         np.concatenate(columns[2]),
         np.concatenate(columns[3]),
-        time,
         codes_of_ids(np.concatenate(columns[5]))[0].astype(np.int64),
     )
     return found if time is None else _in_order(found, _order_of(time))
 
 
 def _order_of(time: AnyArray) -> I64:
-    """Return the order of times; of texts that are no dates, the order of texts."""
-    try:
-        return np.argsort(_numbers(time), kind="stable")
-    except DataError:
-        return np.argsort(time, kind="stable")
+    """Return the order of times; of texts that are not dates, the order of texts."""
+    if time.dtype.kind in "OUS":
+        with suppress(TypeError, ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # time zones are turned into UTC
+            time = time.astype("datetime64[ms]")
+    return np.argsort(time, kind="stable")
 
 
 def _in_order(found: _Sessions, order: I64) -> _Sessions:
-    assert found.time is not None
     return found._replace(
         credits=found.credits[order],
         outcomes=found.outcomes[:, order],
         weight=found.weight[order],
         clicked=found.clicked[order],
-        time=found.time[order],
         owner=found.owner[order],
     )
 
@@ -357,69 +345,33 @@ def _owner(log: ClickLog, unit: str) -> AnyArray:
     return np.zeros(len(log), np.int64)
 
 
-class _Members(NamedTuple):
-    """The sessions that count for a query or user, and its number in order of appearance."""
-
-    session: I64
-    number: I64
-
-
-def _members(found: _Sessions, period: float | None) -> _Members:
-    first_of, number = _in_order_of_appearance(found.owner)
-    if period is None:
-        return _Members(np.arange(len(number)), number)
-    if found.time is None:
-        raise DataError("the log has no time, so there are no periods; leave period out.")
-    time = _numbers(found.time)
-    day = np.floor((time - time.min()) / period)
-    kept = np.flatnonzero(day == day[first_of][number])
-    return _Members(kept, number[kept])
-
-
-def _in_order_of_appearance(owner: I64) -> tuple[I64, I64]:
-    """Return the first session of each owner, and the owner of each, numbered as they appear."""
+def _in_order_of_appearance(owner: I64) -> I64:
+    """Return the owner of each session, numbered as they appear."""
     _, first, code = np.unique(owner, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(first), np.int64)
     number[order] = np.arange(len(first))
-    return first[order], number[code]
-
-
-def _numbers(time: AnyArray) -> F64:
-    """Return times as numbers; dates in days."""
-    try:
-        if time.dtype.kind in "OUSM":
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # time zones are turned into UTC
-                dates = time.astype("datetime64[ms]")
-            return dates.astype(np.int64) / 86_400_000.0
-        return time.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"times must be numbers or dates such as 2024-05-01T12:00; the log has "
-            f"{quoted(time[0])}."
-        ) from None
+    return number[code]
 
 
 # --- a pair ----------------------------------------------------------------------------------
 
 
 def _pair_score(
-    found: _Sessions, members: _Members | None, at: int, pair: tuple[int, int], alpha: float
+    found: _Sessions, number: I64 | None, at: int, pair: tuple[int, int], alpha: float
 ) -> PairScore:
     i, j = pair
     names = found.interleaving.rankers
-    if members is None:
+    if number is None:
         outcome, weight = found.outcomes[at], found.weight
         gap = found.credits[:, i] - found.credits[:, j]
     else:
-        shares = found.weight[members.session]
-        count = np.bincount(members.number, shares)
-        total = np.bincount(members.number, shares * found.outcomes[at][members.session])
+        count = np.bincount(number, found.weight)
+        total = np.bincount(number, found.weight * found.outcomes[at])
         outcome = gap = total / np.where(count > 0.0, count, 1.0)
         weight = (count > 0.0).astype(np.float64)
     signs = np.sign(np.where(np.abs(gap) > _EQUAL, gap, 0.0))
-    by_sign = members is None and found.method.sign
+    by_sign = number is None and found.method.sign
     signed, mean = _running(signs, weight), _running(outcome, weight)
     test: Test = SignTest() if by_sign else MeanTest()
     tested = signed if by_sign else mean

@@ -41,7 +41,7 @@ _WIDEST = 100.0  # times the lower end of an interval, from which it says nothin
 _MOST_POSITIONS = 30  # in plots and tables
 _BEST_MODELS, _RATES = 3, ("rctr", "dctr")  # click models in the plot
 _OF_DOCUMENTS = {"pbm": "position-based model", "harvest": "intervention harvesting"}
-_OF_FEATURES = {"dual": "dual learning", "em": "regression-EM", "affine": "affine, with trust bias"}
+_OF_FEATURES = {"dual": "dual learning"}
 
 
 def write_log_report(
@@ -214,7 +214,7 @@ def _conclusion(
     profile: LogProfile, found: dict[str, Propensity], gain: DebiasingGain | None
 ) -> tuple[str, str]:
     """Return what the log says of positions, and what to do about it."""
-    order = ("dual", "pbm", "harvest", "em", "affine")
+    order = ("dual", "pbm", "harvest")
     method = next((name for name in order if name in found), None)
     if method is None:
         first = "How much users look at each position cannot be said from this log."

@@ -159,21 +159,21 @@ def searches(tmp_path_factory):
     folder = tmp_path_factory.mktemp("searches")
     data = rw.synthetic("mq2008", queries=20, seed=1)
     data = data._replace(doc_id=np.array([f"d{row}" for row in range(data.n_documents)]))
-    clicks.save_log(clicks.simulate(data, 41, sessions=30, swaps="first"), folder / "log.csv")
+    clicks.save_log(clicks.simulate(data, 41, sessions=30, swaps="all"), folder / "log.csv")
     save(data, folder / "train.csv")
     return folder
 
 
 def test_propensity_is_shown_and_kept(searches, tmp_path):
     kept = tmp_path / "propensity.json"
-    done = run("propensity", searches / "log.csv", "--method", "swaps", "--save", kept)
+    done = run("propensity", searches / "log.csv", "--method", "randomised", "--save", kept)
     assert done.exit_code == 0, done.output
-    expected = clicks.estimate_propensity(clicks.load_log(searches / "log.csv"), "swaps")
+    expected = clicks.estimate_propensity(clicks.load_log(searches / "log.csv"), "randomised")
     assert (clicks.Propensity.load(kept).examination == expected.examination).all()
     shown = f"2  {expected.examination[1]:.3f} [{expected.low[1]:.3f}, {expected.high[1]:.3f}]"
     assert shown in done.output
     found = json.loads(
-        run("propensity", searches / "log.csv", "--method", "swaps", "--json").output
+        run("propensity", searches / "log.csv", "--method", "randomised", "--json").output
     )
     assert found["high"][1] == expected.high[1]
 

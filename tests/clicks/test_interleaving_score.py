@@ -141,18 +141,7 @@ def test_queries_that_repeat_count_once():
     assert one.tested == "outcome"
 
 
-def test_of_a_period_only_the_queries_that_are_new_count():
-    log = drafted([1, 0, 0, 0], [0, 1, 1, 1], query=["x", "x", "x", "y"], time=[0.0, 0.5, 1.0, 1.0])
-    (one,) = clicks.score_interleaving(log, unit="query", period=1.0).pairs
-    assert one.outcome == pytest.approx((0.0 - 1.0) / 2)
-    dated = drafted(
-        [1, 0, 0, 0],
-        [0, 1, 1, 1],
-        query=["x", "x", "x", "y"],
-        time=["2024-05-01T01:00", "2024-05-01T13:00", "2024-05-02T01:30", "2024-05-02T02:00"],
-    )
-    (same,) = clicks.score_interleaving(dated, unit="query", period=1).pairs
-    assert same.outcome == one.outcome
+def test_users_that_repeat_count_once():
     by_user = drafted([1, 0], [0, 1], user=["u", "u"])
     assert clicks.score_interleaving(by_user, unit="user").pairs[0].units == 1
 
@@ -254,17 +243,8 @@ def test_bad_arguments_are_refused():
         clicks.score_interleaving(log, alpha=1.0)
     with pytest.raises(UsageError, match="unit must be"):
         clicks.score_interleaving(log, unit="day")
-    with pytest.raises(UsageError, match="period must be"):
-        clicks.score_interleaving(log, unit="query", period=0)
-    with pytest.raises(UsageError, match="period is for unit='query'"):
-        clicks.score_interleaving(log, period=1)
-    with pytest.raises(DataError, match="has no time"):
-        clicks.score_interleaving(log, unit="query", period=1)
     with pytest.raises(DataError, match="has no users"):
         clicks.score_interleaving(log, unit="user")
-    odd = drafted([1, 1], [0, 0], time=["soon", "later"])
-    with pytest.raises(DataError, match="numbers or dates"):
-        clicks.score_interleaving(odd, unit="query", period=1)
     with pytest.raises(DataError, match="does not say how"):
         clicks.score_interleaving(log._replace(interleaving=None))
     with pytest.raises(UsageError, match="'draft'"):

@@ -5,14 +5,14 @@ import pytest
 
 import rankwright as rw
 from rankwright import clicks
-from rankwright.clicks import Propensity, estimate_propensity, plot_propensities
+from rankwright.clicks import estimate_propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
 THETA = np.array([1.0, 0.6, 0.45, 0.2])
 
 
-def exact(shown, *, relevance=None, slope=THETA, offset=None, seed=0):
+def exact(shown, *, relevance=None, seed=0):
     """Return rows whose click rates are what the model expects: no noise is left.
 
     ``shown`` has for each document of a query the positions at which it was seen.
@@ -23,7 +23,7 @@ def exact(shown, *, relevance=None, slope=THETA, offset=None, seed=0):
     of_x = relevance or (lambda x: rng.uniform(0.1, 0.9, x.shape[:2]))
     relevant = of_x(x)
     q, d, k = np.nonzero(shown)
-    rate = slope[k] * relevant[q, d] + (0.0 if offset is None else offset[k])
+    rate = THETA[k] * relevant[q, d]
     return RankingData.from_arrays(
         x[q, d],
         rate,
@@ -45,12 +45,10 @@ def somewhere(queries=40, documents=6, seed=1):
 
 def test_interventions_are_exact_without_noise():
     balanced = exact(everywhere())._replace(sample_weight=None)
-    for method in ("randomised", "swaps", "harvest"):
+    for method in ("randomised", "harvest"):
         found = estimate_propensity(balanced, method, groups=0)
         np.testing.assert_allclose(found.examination, THETA, rtol=1e-4)
         assert (found.method, found.low) == (method, None)
-    found = estimate_propensity(exact(somewhere()), "swaps", groups=0)
-    np.testing.assert_allclose(found.examination, THETA, rtol=1e-9)
 
 
 def test_harvesting_is_exact_where_documents_of_a_pair_are_alike():
@@ -61,25 +59,12 @@ def test_harvesting_is_exact_where_documents_of_a_pair_are_alike():
     np.testing.assert_allclose(found.examination, THETA, rtol=1e-3)
 
 
-def test_dual_learning_and_em_are_near_where_features_are_right():
+def test_dual_learning_is_near_where_features_are_right():
     rng = np.random.default_rng(5)
     one_each = np.stack([np.eye(4, dtype=bool)[rng.permutation(4)] for _ in range(200)])
     linear = exact(one_each, relevance=lambda x: np.exp(0.5 * x[..., 0] - 1.5), seed=6)
     found = estimate_propensity(linear, "dual", groups=0)
     np.testing.assert_allclose(found.examination, THETA, rtol=0.02)
-    logistic = exact(one_each, relevance=lambda x: 1 / (1 + np.exp(-2 * x[..., 0])), seed=7)
-    found = estimate_propensity(logistic, "em", groups=0)
-    np.testing.assert_allclose(found.examination, THETA, rtol=0.1)
-
-
-def test_affine_lines_are_found_where_relevance_is_linear():
-    offset = np.array([0.3, 0.1, 0.05, 0.02])
-    rows = exact(
-        somewhere(200), relevance=lambda x: 0.5 + 0.1 * x[..., 0], slope=0.6 * THETA, offset=offset
-    )
-    found = estimate_propensity(rows, "affine", groups=0)
-    np.testing.assert_allclose(found.examination, THETA, rtol=0.02)
-    np.testing.assert_allclose(found.offset, offset - offset[0] * THETA, atol=0.02)
 
 
 def simulated(**options):
@@ -91,7 +76,6 @@ def test_propensities_are_recovered_from_simulated_logs_within_their_intervals()
     truth = 1 / np.arange(1, 11)
     for method, log in (
         ("randomised", simulated(swaps="all")),
-        ("swaps", simulated(swaps="first")),
         ("harvest", simulated(logger=[1, 2, 3])),
         ("pbm", simulated(swaps="all")),
         ("dual", simulated()),
@@ -123,26 +107,10 @@ def test_no_position_bias_is_seen_as_none():
     assert ((found.low <= 1.0) & (found.high >= 1.0)).mean() >= 0.8
 
 
-def test_plot_draws_a_line_and_an_interval_for_each():
-    pytest.importorskip("matplotlib")
-    given = {
-        "true": Propensity.power(1.0, positions=3),
-        "dual": Propensity([1.0, 0.6, 0.3], low=[1, 0.5, 0.2], high=[1, 0.7, 0.4], method="dual"),
-    }
-    ax = plot_propensities(given)
-    assert [line.get_label() for line in ax.get_lines()] == ["true", "dual"]
-    assert ax.get_lines()[1].get_ydata().tolist() == [1.0, 0.6, 0.3]
-    assert len(ax.collections) == 1
-    assert plot_propensities(given, ax=ax) is ax
-    with pytest.raises(UsageError, match="nothing to draw"):
-        plot_propensities({})
-
-
 def test_what_cannot_be_estimated_is_refused():
     fixed = exact(np.eye(4, dtype=bool)[None].repeat(3, axis=0))
-    for method in ("swaps", "harvest"):
-        with pytest.raises(DataError, match="no document was shown at two positions"):
-            estimate_propensity(fixed, method)
+    with pytest.raises(DataError, match="no document was shown at two positions"):
+        estimate_propensity(fixed, "harvest")
     with pytest.raises(UsageError, match="give a ClickLog"):
         estimate_propensity(fixed, "pbm")
     with pytest.raises(UsageError, match="eye_tracking"):
@@ -151,6 +119,3 @@ def test_what_cannot_be_estimated_is_refused():
         estimate_propensity(fixed._replace(y=np.zeros(12)), "dual")
     with pytest.raises(DataError, match="no document at position 1 was clicked"):
         estimate_propensity(fixed._replace(y=np.where(fixed.position == 1, 0.0, 0.5)), "randomised")
-    swapped = exact(np.array([[[True, True, False], [False, True, True]]]), slope=THETA[:3])
-    with pytest.raises(DataError, match="positions 1 and 3"):
-        estimate_propensity(swapped, "swaps")

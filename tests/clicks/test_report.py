@@ -77,7 +77,7 @@ def test_its_figures_are_those_of_the_log(page, log):
 def test_a_log_without_features_says_what_is_missing(tmp_path):
     content = log_content(random_log())
     assert "--features" in content["no_gain"]
-    assert set(content["missing"]) >= {"dual", "em", "affine"}
+    assert set(content["missing"]) >= {"dual"}
     still = clicks.ClickLog.from_arrays(
         np.repeat([0, 1], 40), [0, 1, 2] * 80, [1, 0, 0] * 80, session_sizes=[3] * 80
     )
