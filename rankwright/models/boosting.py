@@ -18,13 +18,6 @@ Three things make the result depend on the data and the seed alone:
 
   so no histogram depends on the order of its additions;
 - rows and columns of round t are sampled from streams named by t, so a resumed run draws alike.
-
-Few queries are fitted less closely when each round sees them with other weights. With a bagging
-temperature T those of round t are, for document i of query q,
-
-    a_i^T b_q^(T/2),   a_i and b_q exponential of mean 1                                       (3)
-
-which at T = 1 is the Bayesian bootstrap over documents (`rubin1981bootstrap`).
 """
 
 from __future__ import annotations
@@ -78,8 +71,6 @@ class Boost:
         model begins without memory, so its trees are not those of one long run.
     subsample, query_fraction, colsample_bytree : float
         Share of documents, of queries and of features sampled anew in each round.
-    bagging_temperature : float
-        Weigh documents and queries by chance, anew in each round, by (3); 0 weighs all alike.
     """
 
     leaves: str = "newton"
@@ -87,7 +78,6 @@ class Boost:
     subsample: float = 1.0
     query_fraction: float = 1.0
     colsample_bytree: float = 1.0
-    bagging_temperature: float = 0.0
 
     def check(self) -> None:
         """Refuse shares and names that make no sense."""
@@ -96,10 +86,6 @@ class Boost:
                 raise UsageError(
                     f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
                 )
-        if not 0.0 <= self.bagging_temperature < math.inf:
-            raise UsageError(
-                f"bagging_temperature must be 0 or more, not {self.bagging_temperature}."
-            )
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UsageError(unknown(name, getattr(self, name), known))
@@ -201,8 +187,7 @@ class Descent:
     def samples(self) -> bool:
         """Whether rounds differ by what they draw."""
         boost = self._boost
-        shares = boost.subsample, boost.query_fraction, boost.colsample_bytree
-        return min(shares) < 1.0 or boost.bagging_temperature > 0.0
+        return min(boost.subsample, boost.query_fraction, boost.colsample_bytree) < 1.0
 
     def best_constant(self) -> float:
         """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
@@ -226,26 +211,19 @@ class Descent:
 
     def _sample_rows(self, t: int) -> F64 | None:
         """Return what each document counts in round ``t``, or None where all count alike."""
-        boost = self._boost
-        warmth = boost.bagging_temperature
-        by_query = self._draw(t, "queries", boost.query_fraction, warmth / 2.0)
-        by_row = self._draw(t, "rows", boost.subsample, warmth)
+        by_query = self._draw(t, "queries", self._boost.query_fraction)
+        by_row = self._draw(t, "rows", self._boost.subsample)
         if by_query is None:
             return by_row
         sampled = by_query[self._query]
         return sampled if by_row is None else sampled * by_row
 
-    def _draw(self, t: int, what: str, share: float, temperature: float) -> F64 | None:
-        """Return weights of all queries or rows: 0 or 1 by ``share``, times those of (3)."""
+    def _draw(self, t: int, what: str, share: float) -> F64 | None:
+        """Return 1 for each sampled query or row and 0 for the others; None for all of them."""
+        if share >= 1.0:
+            return None
         n = self._n_queries if what == "queries" else len(self._g)
-        weights = None
-        if share < 1.0:
-            weights = (stream(self._seed, "boost", what, t).random(n) < share).astype(np.float64)
-        if temperature > 0.0:
-            drawn = stream(self._seed, "boost", f"weights of {what}", t).standard_exponential(n)
-            drawn **= temperature  # (3)
-            weights = drawn if weights is None else weights * drawn
-        return weights
+        return (stream(self._seed, "boost", what, t).random(n) < share).astype(np.float64)
 
     def _room(self) -> float:
         """Return the curvature of the base learner over that of the loss, where it has any."""
@@ -285,7 +263,7 @@ class Descent:
 #
 # With f_k the scores and g_k the gradient of round k, and h the curvature of each document,
 #
-#     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (4)
+#     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (3)
 #
 # The steps are a base learner's, which follows d only roughly; `QuasiNewton` says how d is kept
 # safe.
@@ -385,7 +363,7 @@ class QuasiNewton:
             turned = turned + missing / most * (h * moved)
             self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, curvature + missing)]
 
-    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (4)
+    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (3)
         d, shares = g.copy(), []
         for moved, turned, curvature in reversed(self._pairs):
             shares.append(_dot(moved, d) / curvature)

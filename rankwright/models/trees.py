@@ -92,7 +92,7 @@ class Trees(Part):
         The least number of documents, and sum of curvature, of a leaf.
     reg_lambda, reg_alpha
         L2 and L1 penalties on leaf values.
-    leaves, direction, subsample, query_fraction, colsample_bytree, bagging_temperature
+    leaves, direction, subsample, query_fraction, colsample_bytree
         See `rankwright.models.boosting.Boost`.
     monotone_constraints : mapping or sequence
         1 or -1 for features whose score must rise or fall with them, by name, column or in order.
@@ -127,7 +127,6 @@ class Trees(Part):
     subsample: float = 1.0
     query_fraction: float = 1.0
     colsample_bytree: float | str = "auto"
-    bagging_temperature: float = 0.0
     monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
     categorical_feature: Sequence[str | int] | None = None
     max_bins: int = 255

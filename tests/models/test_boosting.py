@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from small_data import small_data
 
-from rankwright.errors import UsageError
 from rankwright.losses.query_offset import QueryOffset
 from rankwright.losses.ranknet import RankNet
 from rankwright.losses.squared import Squared
@@ -61,31 +60,10 @@ def test_whole_queries_are_drawn():
     assert (sampled.all(axis=1) | ~sampled.any(axis=1)).all()
 
 
-def test_bagging_weighs_documents_and_queries_by_powers_of_exponential_numbers():
-    """Equation (3): the log of a weight has the variance T^2 + (T/2)^2 times pi^2 / 6."""
-    scores, plain = np.ones(N) * 9.0, start().step(0, np.ones(N) * 9.0)
-    for temperature in (0.5, 1.0):
-        run = start(Boost(bagging_temperature=temperature))
-        logs = []
-        for t in range(40):
-            _, gradient, curvature = run.step(t, scores)
-            weight = (gradient / plain[1]).astype(np.float64)
-            np.testing.assert_allclose(curvature / plain[2], weight, rtol=1e-5)
-            logs.append(np.log(weight).reshape(DATA.n_queries, -1))
-        of_query = np.mean(logs, axis=2)  # the part that all documents of a query share
-        within = np.array(logs) - of_query[..., None]
-        share = 1.0 - 1.0 / within.shape[2]
-        assert within.var() / share == pytest.approx(temperature**2 * np.pi**2 / 6, rel=0.1)
-        rest = within.var() / share / within.shape[2]
-        assert of_query.var() - rest == pytest.approx(temperature**2 / 4 * np.pi**2 / 6, rel=0.25)
-    assert run.samples
+def test_a_run_samples_if_any_share_is_below_1():
     assert not start().samples
-
-
-def test_a_bagging_temperature_below_zero_is_refused():
-    for wrong in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(UsageError, match="bagging_temperature must be 0 or more"):
-            start(Boost(bagging_temperature=wrong))
+    for name in ("subsample", "query_fraction", "colsample_bytree"):
+        assert start(Boost(**{name: 0.5})).samples
 
 
 def test_the_best_constant_of_squared_error_is_the_weighted_mean():
