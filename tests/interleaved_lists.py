@@ -2,7 +2,6 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 from reference import interleaving as twin
@@ -10,7 +9,7 @@ from reference import interleaving as twin
 from rankwright import clicks
 from rankwright.clicks import interleaving
 
-METHODS = ("balanced", "optimised", "pairwise", "probabilistic", "team_draft")
+METHODS = ("optimised", "probabilistic", "team_draft")
 PAIRS = [
     (("a", "b", "c", "d"), ("b", "d", "a", "c")),
     (("a", "b", "c"), ("d", "a", "e")),
@@ -42,13 +41,6 @@ class Coded:
         used, place, picks = np.zeros(rows, bool), np.empty(n, np.int64), np.empty(n, np.int64)
         if name == "team_draft":
             interleaving.draft_list(self.order, self.length, u, used, place, picks, shown, team)
-        elif name == "balanced":
-            interleaving.balanced_list(self.order, self.length, u, used, place, shown, team)
-        elif name == "pairwise":
-            credit, pool = np.empty((size, n + 2)), np.empty(rows, np.int32)
-            interleaving.pairwise_list(
-                self.order, self.length, self.rank, 1.0, u, used, pool, shown, credit
-            )
         else:
             credit, power = np.empty((size, n)), np.arange(1.0, rows + 1) ** -3.0
             mass, fresh = np.empty(n), np.empty(n)
@@ -109,19 +101,6 @@ def credit_rows(name, rankings, shown):
     if name == "optimised":
         return [[1 / (r or len(one) + 1) for r, one in zip(row, rankings, strict=True)]
                 for row in ranks]  # fmt: skip
-    if name == "pairwise":
-        above = [len({d for one in rankings for d in one[: i + 1]}) for i in range(len(shown))]
-        ids = {d for one in rankings for d in one[: len(shown)]}
-        most = [1.0]
-        for a, b in product(ids, ids):
-            orders = {
-                (x < y) - (x > y)
-                for one in rankings
-                for x, y in [[twin.rank_in(one, d) or 10**9 for d in (a, b)]]
-            }
-            if len(orders) > 1 and (w := twin.chance(rankings, len(shown), a, b)[0]):
-                most.append(1 / float(w))
-        return [[*row, n, max(most)] for row, n in zip(ranks, above, strict=True)]
     return ranks
 
 
@@ -141,8 +120,6 @@ def log_of(name, rankings, lists, clicked, teams=None):
 
 def lists_of(name, rankings, k):
     """Return all lists of a method with their teams and probabilities."""
-    if name == "balanced":
-        return [(one, None, 0.5) for one in twin.balanced(rankings, k)]
     if name == "optimised":
         made, ids = programme(rankings, k), Coded(rankings).ids
         return [

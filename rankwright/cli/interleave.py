@@ -74,9 +74,7 @@ def lists(
     ] = "-",
     method: Annotated[
         str,
-        typer.Option(
-            help="team_draft, probabilistic or pairwise; of two models also optimised or balanced."
-        ),
+        typer.Option(help="team_draft or probabilistic; of two models also optimised."),
     ] = "team_draft",
     k: Annotated[int, typer.Option(help="Length of the lists.")] = 10,
     sessions: Annotated[int, typer.Option(help="Lists for each query.")] = 1,
@@ -143,7 +141,6 @@ def score(
     ] = None,
     format: LogFormatOption = None,  # noqa: A002
     read: ReadOption = None,
-    threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Say who wins on interleaved lists that users have clicked on.
@@ -161,7 +158,7 @@ def score(
         raise UsageError(f"{plot}: pictures are written as .png, .svg or .pdf.")
     file = open_log(log, **read_options(read, format=format))
     with console.round_progress("score", None) as update:
-        found = score_interleaving(file, alpha=alpha, unit=unit, n_jobs=threads, on_progress=update)
+        found = score_interleaving(file, alpha=alpha, unit=unit, on_progress=update)
     if plot is not None:
         _draw(found, plot)
     if json:

@@ -41,8 +41,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="METHOD",
-            help="Interleave the lists of all models: team_draft, probabilistic, pairwise, "
-            "optimised or balanced; needs --impressions.",
+            help="Interleave the lists of all models: team_draft, probabilistic or optimised; "
+            "needs --impressions.",
         ),
     ] = None,
     interleave_k: Annotated[int, typer.Option(help="Length of interleaved lists.")] = 10,

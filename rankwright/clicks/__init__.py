@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from rankwright.clicks.gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.inspect import LogProfile as LogProfile
     from rankwright.clicks.inspect import inspect_log as inspect_log
-    from rankwright.clicks.interleaving import Balanced as Balanced
     from rankwright.clicks.interleaving import InterleavedList as InterleavedList
     from rankwright.clicks.interleaving import Optimised as Optimised
-    from rankwright.clicks.interleaving import PairwisePreference as PairwisePreference
     from rankwright.clicks.interleaving import Probabilistic as Probabilistic
     from rankwright.clicks.interleaving import TeamDraft as TeamDraft
     from rankwright.clicks.interleaving import interleave as interleave
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
-    "Balanced": "rankwright.clicks.interleaving",
     "CCM": "rankwright.clicks.chains",
     "Cascade": "rankwright.clicks.chains",
     "ClickLog": "rankwright.data.click_log",
@@ -94,7 +91,6 @@ _MODULES = {
     "Optimised": "rankwright.clicks.interleaving",
     "PBM": "rankwright.clicks.examination",
     "PairScore": "rankwright.clicks.interleaving_score",
-    "PairwisePreference": "rankwright.clicks.interleaving",
     "PolicyComparison": "rankwright.clicks.policy_evaluation",
     "PolicyDifference": "rankwright.clicks.off_policy",
     "PolicyValue": "rankwright.clicks.off_policy",

@@ -4,38 +4,26 @@ Users are shown one list for a query, with documents of two rankers (or of more:
 each click is credit for the ranker that the document came from. With r_j(d) the rank of document d
 in the ranking of ranker j, from 1, and documents that a ranker did not return absent from it:
 
-balanced       One coin decides who leads. Pointers go down the two rankings in turn; documents
-               that are in the list are passed over (`joachims2003evaluating`). With K the lesser of
-               the two ranks of the lowest document clicked, the credit of ranker j is
-                   the number of clicked documents with r_j(d) <= K                             (1)
 team_draft     Of the rankers with the fewest picks so far, and documents left, one is drawn; it
                adds its best document that is not in the list, for its team
                (`radlinski2008how`, `schuth2014multileaved`). The credit is
-                   the number of clicked documents of its team                                  (2)
+                   the number of clicked documents of its team                                  (1)
 probabilistic  A ranker is drawn for each position, and from it a document with probability
-                   P_j(d) = r_j(d)^-tau / sum over d' not in the list of r_j(d')^-tau           (3)
+                   P_j(d) = r_j(d)^-tau / sum over d' not in the list of r_j(d')^-tau           (2)
                (`hofmann2011probabilistic`, `schuth2015probabilistic`). Any ranker may have given a
                document; the credit is the expectation over who did, with the shares
-                   P_j(d) / sum_i P_i(d)                                                        (4)
+                   P_j(d) / sum_i P_i(d)                                                        (3)
                summed over the clicked documents.
 optimised      A list is drawn among those that take, at each position, the best document left of
                one ranker, with probabilities p that solve a linear program
                (`radlinski2013optimized`): minimise the sum of p(l) times the sensitivity of l,
-                   sum_j (sum_k c_j(l_k) / k - mean over rankers of the same)^2                 (5)
+                   sum_j (sum_k c_j(l_k) / k - mean over rankers of the same)^2                 (4)
                such that at each position both rankers expect the same credit,
-                   sum_l p(l) (c_1(l_k) - c_2(l_k)) = 0,     c_j(d) = 1 / r_j(d)                (6)
+                   sum_l p(l) (c_1(l_k) - c_2(l_k)) = 0,     c_j(d) = 1 / r_j(d)                (5)
                with 1 / (length of the ranking + 1) for an absent document. The credit of a click
                is c_j. There are up to 2^k such lists: above ``max_lists``, a sample of so many
                takes their place, each made by drawing a ranker at each position. Where no p fulfils
-               (6), the one with the least violations is used.
-pairwise       Each position gets any of the documents, equally likely, that a ranker has at or
-               above it (`oosterhuis2017sensitive`). A clicked document is preferred to those
-               above it, and to the next one, that were not clicked. With m <= M the best ranks that
-               any ranker gives the two, the pair counts if both stand at M or below, where their
-               order was left to chance, which has the probability
-                   w = product over positions m <= k < M of 1 - 1 / (documents to choose from)  (7)
-               A pair adds 1/w to the credit of the rankers that have the two in that order, and
-               takes it from those that have them in the other.
+               (5), the one with the least violations is used.
 
 A list has k documents, or all where there are fewer. Equal scores are in the order of
 `rankwright.core.order`. What is drawn depends on the seed, the number of the query and the number
@@ -44,10 +32,8 @@ of the session alone.
 **Outcomes.** What a session says about rankers i and j is a number from -1 to 1 whose mean is 0
 where users click on positions, without regard to what they are shown: of team_draft the sign of the
 difference of credits; of probabilistic P(i has more of the clicks) - P(j has more) over who gave
-what; of optimised the difference of credits, relative to the most of so many clicks; of pairwise
-the difference, in pairs of a weight up to 4, relative to the most of so many pairs. The sign alone
-is not enough for these three: its mean is not 0. Of balanced, which is not fair in this sense, it
-is the sign too.
+what; of optimised the difference of credits, relative to the most of so many clicks. The sign alone
+is not enough for these two: its mean is not 0.
 
 **A list for a request**, as a server makes it, and the line to log (`InterleavedList.to_json`)::
 
@@ -97,9 +83,8 @@ I16 = NDArray[np.int16]
 I32 = NDArray[np.int32]
 _SESSIONS_PER_RANGE = 1024
 _FRESH = 1e-3  # a sum from which this share is left is added up anew, before rounding shows
-_HEAVIEST = 4.0  # pairs of more weight are left out of outcomes, which they would make small
 _SMALLEST = 250.0  # decimal places of the least r^-tau among the first k ranks
-_PENALTY = 1e4  # of a violation of (6), against sensitivities of about 0.1
+_PENALTY = 1e4  # of a violation of (5), against sensitivities of about 0.1
 
 
 class _Rankings(NamedTuple):
@@ -170,28 +155,8 @@ def draft_list(order, length, u, used, place, picks, shown, team):  # type: igno
 
 
 @kernel
-def balanced_list(order, length, u, used, place, shown, team):  # type: ignore[no-untyped-def]
-    """Balanced interleaving of two rankers."""
-    place[:] = 0
-    leader = 0 if u[0] < 0.5 else 1
-    i = 0
-    while i < len(shown):
-        j = leader
-        if place[0] != place[1]:
-            j = 0 if place[0] < place[1] else 1
-        if place[j] >= length[j]:
-            j = 1 - j
-        d = order[j, place[j]]
-        place[j] += 1
-        if not used[d]:
-            used[d] = True
-            shown[i], team[i] = d, j
-            i += 1
-
-
-@kernel
 def _mass_left(order, length, power, used):  # type: ignore[no-untyped-def]
-    """Return the denominator of (3)."""
+    """Return the denominator of (2)."""
     mass = 0.0
     for r in range(length):
         if not used[order[r]]:
@@ -201,7 +166,7 @@ def _mass_left(order, length, power, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def probabilistic_list(order, length, rank, power, u, used, left, mass, fresh, shown, team, credit):  # type: ignore[no-untyped-def]
-    """Probabilistic interleaving; ``power[r]`` is (r + 1)^-tau, and credit gets the shares (4)."""
+    """Probabilistic interleaving; ``power[r]`` is (r + 1)^-tau, and credit gets the shares (3)."""
     n = len(length)
     for j in range(n):
         left[j] = length[j]
@@ -240,38 +205,6 @@ def probabilistic_list(order, length, rank, power, u, used, left, mass, fresh, s
                     mass[j] = fresh[j] = _mass_left(order[j], length[j], power, used)
 
 
-@kernel
-def pairwise_list(order, length, rank, most, u, used, pool, shown, credit):  # type: ignore[no-untyped-def]
-    """Pairwise preference multileaving; ``most`` is the greatest weight of a pair.
-
-    A row of credit has the ranks, the number of documents at or above the position, and ``most``.
-    """
-    n = len(length)
-    waiting = above = 0
-    for i in range(len(shown)):
-        for j in range(n):
-            if i < length[j] and not used[order[j, i]]:
-                used[order[j, i]] = True
-                pool[waiting] = order[j, i]
-                waiting += 1
-                above += 1
-        at = int(u[i] * waiting)
-        shown[i] = pool[at]
-        waiting -= 1
-        pool[at] = pool[waiting]
-        for j in range(n):
-            credit[i, j] = rank[j, shown[i]]
-        credit[i, n] = above
-        credit[i, n + 1] = most
-
-
-@kernel
-def _write_ranks(rank, shown, credit):  # type: ignore[no-untyped-def]
-    for i in range(len(shown)):
-        for j in range(len(rank)):
-            credit[i, j] = rank[j, shown[i]]
-
-
 class _Out(NamedTuple):
     """Lists of sessions one after the other, session s at ``indptr[s]:indptr[s + 1]``."""
 
@@ -284,8 +217,8 @@ class _Out(NamedTuple):
 
 
 @kernel
-def _draw_sessions(lo, hi, method, rankings, power, most, seed, out):  # type: ignore[no-untyped-def]
-    """Write the lists of sessions lo:hi; method: 0 balanced, 1 draft, 2 probabilistic, 3 pairs."""
+def _draw_sessions(lo, hi, by_draft, rankings, power, seed, out):  # type: ignore[no-untyped-def]
+    """Write the lists of sessions lo:hi, by team draft or by probabilistic interleaving."""
     n = len(rankings.length)
     longest = rows = 0
     for s in range(lo, hi):
@@ -293,7 +226,7 @@ def _draw_sessions(lo, hi, method, rankings, power, most, seed, out):  # type: i
         longest = max(longest, out.indptr[s + 1] - out.indptr[s])
         rows = max(rows, rankings.indptr[q + 1] - rankings.indptr[q])
     u, used = np.empty(2 * longest), np.zeros(rows, np.bool_)
-    place, picks, pool = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(rows, np.int32)
+    place, picks = np.empty(n, np.int64), np.empty(n, np.int64)
     mass, fresh = np.empty(n), np.empty(n)
     for s in range(lo, hi):
         q = out.query[s]
@@ -303,17 +236,12 @@ def _draw_sessions(lo, hi, method, rankings, power, most, seed, out):  # type: i
         here = slice(out.indptr[s], out.indptr[s + 1])
         shown, team, credit = out.shown[here], out.team[here], out.credit[here]
         _sample(seed, q, out.session[s], u)
-        if method == 0:
-            balanced_list(order, length, u, used, place, shown, team)
-            _write_ranks(rank, shown, credit)
-        elif method == 1:
+        if by_draft:
             draft_list(order, length, u, used, place, picks, shown, team)
-        elif method == 2:
+        else:
             probabilistic_list(
                 order, length, rank, power, u, used, place, mass, fresh, shown, team, credit
             )
-        else:
-            pairwise_list(order, length, rank, most[q], u, used, pool, shown, credit)
         used[: end - first] = False
 
 
@@ -404,128 +332,6 @@ def _sample_lists(order, length, size, lists):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _balanced_credits(lo, hi, indptr, click, ranks, earned):  # type: ignore[no-untyped-def]
-    """Write (1) for sessions lo:hi."""
-    for s in range(lo, hi):
-        reach = 0.0
-        for i in range(indptr[s], indptr[s + 1]):
-            if click[i]:
-                reach = np.inf  # of the lowest document, the last
-                for j in range(2):
-                    if ranks[i, j] > 0.0:
-                        reach = min(reach, ranks[i, j])
-        for i in range(indptr[s], indptr[s + 1]):
-            for j in range(2):
-                earned[s, j] += click[i] and 0.0 < ranks[i, j] <= reach
-
-
-@kernel
-def _best_rank(row, n):  # type: ignore[no-untyped-def]
-    """Return the best rank that any of n rankers gives a document."""
-    best = np.inf
-    for j in range(n):
-        if row[j] > 0.0:
-            best = min(best, row[j])
-    return best
-
-
-@kernel
-def _preference(better, worse, j):  # type: ignore[no-untyped-def]
-    """Return 1 where ranker j has the first of two documents above the second, -1 below, else 0."""
-    a = better[j] if better[j] > 0.0 else np.inf
-    b = worse[j] if worse[j] > 0.0 else np.inf
-    return int(a < b) - int(a > b)
-
-
-@kernel
-def _chance(above, low, high):  # type: ignore[no-untyped-def]
-    """Return (7) for best ranks low and high; ``above[k]`` counts documents at rank k or better."""
-    w = 1.0
-    for k in range(low, high):  # at position k, k - 1 documents are already in the list
-        w *= 1.0 - 1.0 / (above[k - 1] - (k - 1))
-    return w
-
-
-@kernel
-def _pair_weight(i, k, first, credit, n):  # type: ignore[no-untyped-def]
-    """Return 1/w for impressions i and k of the session that begins first, 0 if it is no pair."""
-    a, b = _best_rank(credit[i], n), _best_rank(credit[k], n)
-    if max(a, b) > min(i, k) - first + 1:
-        return 0.0  # one of the two could not have been where the upper one stands
-    w = _chance(credit[first:, n], int(min(a, b)), int(max(a, b)))
-    return 1.0 / w if w > 0.0 else 0.0
-
-
-@kernel
-def _pairwise_credits(lo, hi, indptr, click, credit, earned):  # type: ignore[no-untyped-def]
-    n = earned.shape[1]
-    for s in range(lo, hi):
-        first, end = indptr[s], indptr[s + 1]
-        for i in range(first, end):
-            if click[i]:
-                for k in range(first, min(i + 2, end)):
-                    if not click[k]:
-                        weight = _pair_weight(i, k, first, credit, n)
-                        for j in range(n):
-                            earned[s, j] += weight * _preference(credit[i], credit[k], j)
-
-
-@kernel
-def _pairwise_outcomes(lo, hi, indptr, click, credit, a, b, outcome):  # type: ignore[no-untyped-def]
-    """Write the mean over pairs of how rankers a and b differ, weighted, from -1 to 1."""
-    n = credit.shape[1] - 2
-    for s in range(lo, hi):
-        first, end = indptr[s], indptr[s + 1]
-        total, pairs = 0.0, 0
-        for i in range(first, end):
-            if click[i]:
-                for k in range(first, min(i + 2, end)):
-                    if not click[k]:
-                        pairs += 1
-                        weight = _pair_weight(i, k, first, credit, n)
-                        if weight <= _HEAVIEST:
-                            gap = _preference(credit[i], credit[k], a)
-                            gap -= _preference(credit[i], credit[k], b)
-                            total += weight * gap
-        most = min(credit[first, n + 1], _HEAVIEST) if end > first else 1.0
-        outcome[s] = total / (2.0 * most * pairs) if pairs else 0.0
-
-
-@kernel
-def _greatest_weight(lo, hi, rankings, sizes, most):  # type: ignore[no-untyped-def]
-    """Write the greatest 1/w of (7) over pairs that rankers order differently."""
-    n = len(rankings.length)
-    rows = 0
-    for q in range(lo, hi):
-        rows = max(rows, rankings.indptr[q + 1] - rankings.indptr[q])
-    above, ranks, best = np.empty(rows), np.empty((rows, n)), np.empty(rows)
-    for q in range(lo, hi):
-        first, found = rankings.indptr[q], 0
-        for k in range(sizes[q]):
-            above[k] = 0.0
-        for d in range(first, rankings.indptr[q + 1]):
-            for j in range(n):
-                ranks[found, j] = rankings.rank[j, d]
-            best[found] = _best_rank(ranks[found], n)
-            if best[found] <= sizes[q]:
-                above[int(best[found]) - 1] += 1.0
-                found += 1
-        for k in range(1, sizes[q]):
-            above[k] += above[k - 1]
-        most[q] = 1.0
-        for a in range(found):
-            for b in range(a):
-                low, high = 1, -1
-                for j in range(n):
-                    low = min(low, _preference(ranks[a], ranks[b], j))
-                    high = max(high, _preference(ranks[a], ranks[b], j))
-                if low < high:
-                    w = _chance(above, int(min(best[a], best[b])), int(max(best[a], best[b])))
-                    if w > 0.0:
-                        most[q] = max(most[q], 1.0 / w)
-
-
-@kernel
 def _more_clicks(lo, hi, indptr, click, share, i, j, outcome):  # type: ignore[no-untyped-def]
     """Write P(ranker i gave more of the clicked documents) - P(j did) for sessions lo:hi.
 
@@ -560,17 +366,14 @@ def _more_clicks(lo, hi, indptr, click, share, i, j, outcome):  # type: ignore[n
 class _Method(Part):
     """What methods share.
 
-    ``columns`` is how many numbers an impression has in ``credit`` of a log, for n rankers;
-    ``fair`` says that outcomes have the mean 0 where clicks depend on positions alone.
+    ``columns`` is how many numbers an impression has in ``credit`` of a log, for n rankers.
     """
 
     k: int = 10
 
     name: ClassVar[str] = ""
-    code: ClassVar[int] = -1
     most_rankers: ClassVar[int] = 2**15 - 1
     sign: ClassVar[bool] = False
-    fair: ClassVar[bool] = True
 
     def columns(self, n: int) -> int:
         """Return how many numbers the credit of an impression has for n rankers."""
@@ -584,8 +387,8 @@ class _Method(Part):
             raise UsageError("there is nothing to interleave: give the rankings of two rankers.")
         if n_rankers > self.most_rankers:
             raise UsageError(
-                f"{self.name} interleaves two rankers, not {n_rankers}; for more use team_draft, "
-                "probabilistic or pairwise."
+                f"{self.name} interleaves two rankers, not {n_rankers}; for more use team_draft "
+                "or probabilistic."
             )
 
     def lists(
@@ -596,14 +399,12 @@ class _Method(Part):
         bounds = row_ranges(len(query), _SESSIONS_PER_RANGE)
         longest = int(rankings.length.max(initial=0))
         power = np.arange(1, longest + 1, dtype=np.float64) ** -self._tau()
-        most = self._most(rankings, n_jobs)
         map_ranges(
             _draw_sessions,
             bounds,
-            self.code,
+            isinstance(self, TeamDraft),
             rankings,
             power,
-            most,
             np.uint64(seed % 2**64),
             out,
             n_jobs=n_jobs,
@@ -625,10 +426,7 @@ class _Method(Part):
     def _tau(self) -> float:
         return 0.0
 
-    def _most(self, rankings: _Rankings, n_jobs: int | None) -> F64:  # noqa: ARG002
-        return np.empty(0)
-
-    def credits(self, log: ClickLog, *, n_jobs: int | None = None) -> F64:  # noqa: ARG002
+    def credits(self, log: ClickLog) -> F64:
         """Return the credit of each ranker for each session of an interleaved log."""
         held, n = self._held(log), _rankers_of(log)
         session = log.session_of_impression()
@@ -680,14 +478,13 @@ class TeamDraft(_Method):
     """
 
     name: ClassVar[str] = "team_draft"
-    code: ClassVar[int] = 1
     sign: ClassVar[bool] = True
 
     def columns(self, n: int) -> int:  # noqa: ARG002
         """Return 0: the team is enough."""
         return 0
 
-    def credits(self, log: ClickLog, *, n_jobs: int | None = None) -> F64:  # noqa: ARG002
+    def credits(self, log: ClickLog) -> F64:
         """Return the clicks of each team in each session."""
         if log.team is None:
             raise DataError(
@@ -697,38 +494,7 @@ class TeamDraft(_Method):
         n, at = _rankers_of(log), log.click & (log.team >= 0)
         code = log.session_of_impression()[at] * n + log.team[at]
         counts = np.bincount(code, minlength=log.n_sessions * n).astype(np.float64)
-        return counts.reshape(log.n_sessions, n)  # (2)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Balanced(_Method):
-    """Balanced interleaving of two rankers.
-
-    It may prefer one of two rankers where users click at random: for example a ranker that moves
-    one document up and keeps the others. Use team draft unless you need this one.
-
-    Parameters
-    ----------
-    k : int, default 10
-        Length of the lists.
-
-    Examples
-    --------
-    >>> from rankwright import clicks
-    >>> rankings = [["a", "b", "c"], ["a", "c", "b"]]
-    >>> clicks.interleave_rankings(rankings, clicks.Balanced(k=2)).documents[0]
-    'a'
-    """
-
-    name: ClassVar[str] = "balanced"
-    code: ClassVar[int] = 0
-    most_rankers: ClassVar[int] = 2
-    sign: ClassVar[bool] = True
-    fair: ClassVar[bool] = False
-
-    def credits(self, log: ClickLog, *, n_jobs: int | None = None) -> F64:
-        """Return (1) for each session."""
-        return _by_session(_balanced_credits, log, self._held(log), n_jobs)
+        return counts.reshape(log.n_sessions, n)  # (1)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -757,7 +523,6 @@ class Probabilistic(_Method):
     tau: float = 3.0
 
     name: ClassVar[str] = "probabilistic"
-    code: ClassVar[int] = 2
 
     def check(self, n_rankers: int) -> None:
         """Raise unless the parameters are sound."""
@@ -777,7 +542,10 @@ class Probabilistic(_Method):
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
         """Return P(i has more of the clicks) - P(j has more) for each session."""
-        return _pair_outcomes(_more_clicks, log, self._held(log), i, j)
+        outcome = np.empty(log.n_sessions)
+        bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
+        map_ranges(_more_clicks, bounds, log.indptr, log.click, self._held(log), i, j, outcome)
+        return outcome
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -863,56 +631,9 @@ class Optimised(_Method):
         return found
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PairwisePreference(_Method):
-    """Pairwise preference multileaving: clicks order pairs of documents, pairs judge rankers.
-
-    Parameters
-    ----------
-    k : int, default 10
-        Length of the lists.
-
-    Examples
-    --------
-    >>> from rankwright import clicks
-    >>> rankings = [["a", "b", "c"], ["b", "c", "a"], ["a", "c", "b"]]
-    >>> shown = clicks.interleave_rankings(rankings, clicks.PairwisePreference(k=3), session=1)
-    >>> sorted(shown.documents)
-    ['a', 'b', 'c']
-    """
-
-    name: ClassVar[str] = "pairwise"
-    code: ClassVar[int] = 3
-
-    def columns(self, n: int) -> int:
-        """Return the number of ranks, one count and the greatest weight."""
-        return n + 2
-
-    def _most(self, rankings: _Rankings, n_jobs: int | None) -> F64:
-        most = np.ones(len(rankings.size))
-        sizes = np.minimum(rankings.size, self.k)
-        map_ranges(
-            _greatest_weight, row_ranges(len(most), 256), rankings, sizes, most, n_jobs=n_jobs
-        )
-        return most
-
-    def _impossible(self, credit: F64) -> Any:
-        ranks, counts = credit[:, :-2], credit[:, -2:]
-        known = (ranks > 0.0).any(axis=1)
-        return (ranks < 0.0).any(axis=1) | (counts < 1.0).any(axis=1) | ~known
-
-    def credits(self, log: ClickLog, *, n_jobs: int | None = None) -> F64:
-        """Return the sum of weighted preferences of each ranker in each session."""
-        return _by_session(_pairwise_credits, log, self._held(log), n_jobs)
-
-    def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
-        """Return the mean over pairs of how the rankers differ, weighted, from -1 to 1."""
-        return _pair_outcomes(_pairwise_outcomes, log, self._held(log), i, j)
-
-
 Method = _Method
 METHODS: Mapping[str, type[_Method]] = {
-    one.name: one for one in (Balanced, Optimised, PairwisePreference, Probabilistic, TeamDraft)
+    one.name: one for one in (Optimised, Probabilistic, TeamDraft)
 }
 
 
@@ -950,20 +671,6 @@ def method_of(log: ClickLog) -> _Method:
 def _rankers_of(log: ClickLog) -> int:
     assert log.interleaving is not None
     return len(log.interleaving.rankers)
-
-
-def _by_session(run: Any, log: ClickLog, held: F64, n_jobs: int | None) -> F64:
-    earned = np.zeros((log.n_sessions, _rankers_of(log)))
-    bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
-    map_ranges(run, bounds, log.indptr, log.click, held, earned, n_jobs=n_jobs)
-    return earned
-
-
-def _pair_outcomes(run: Any, log: ClickLog, held: F64, i: int, j: int) -> F64:
-    outcome = np.empty(log.n_sessions)
-    bounds = row_ranges(log.n_sessions, _SESSIONS_PER_RANGE)
-    map_ranges(run, bounds, log.indptr, log.click, held, i, j, outcome)
-    return outcome
 
 
 # --- the linear program of optimised interleaving --------------------------------------------
@@ -1010,8 +717,8 @@ def _programme(content: _Content) -> _Programme:
     credit = 1.0 / np.where(rank > 0, rank, length[:, None] + 1.0)
     of_list = credit[:, lists]  # ranker, list, position
     seen = (of_list / np.arange(1, size + 1)).sum(axis=2)
-    sensitivity = ((seen - seen.mean(axis=0)) ** 2).sum(axis=0)  # (5)
-    gap = (of_list[0] - of_list[1]).T  # (6), a row for each position
+    sensitivity = ((seen - seen.mean(axis=0)) ** 2).sum(axis=0)  # (4)
+    gap = (of_list[0] - of_list[1]).T  # (5), a row for each position
     probability = _solved(sensitivity, gap)
     violation = float(np.abs(gap @ probability).max(initial=0.0))
     return _Programme(
@@ -1122,8 +829,7 @@ def interleave_scores(
     scores : sequence of arrays (n,)
         One for each ranker; NaN says that a ranker does not return the document.
     method : str or method, default "team_draft"
-        ``"balanced"``, ``"team_draft"``, ``"probabilistic"``, ``"optimised"``, ``"pairwise"``, or
-        an object with parameters.
+        ``"team_draft"``, ``"probabilistic"``, ``"optimised"``, or an object with parameters.
     session : int or str, default 0
         Number or id of the session: the same seed and session give the same list.
     random_state : int, RandomState, Generator or None, default 0
@@ -1132,7 +838,7 @@ def interleave_scores(
     Examples
     --------
     >>> from rankwright import clicks
-    >>> shown = clicks.interleave_scores([[0.3, 0.9], [0.8, 0.1]], "balanced", session=1)
+    >>> shown = clicks.interleave_scores([[0.3, 0.9], [0.8, 0.1]], "team_draft", session=1)
     >>> sorted(shown.order.tolist())
     [0, 1]
     """

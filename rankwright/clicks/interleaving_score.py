@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwright.clicks.interleaving import METHODS, Method, method_of
+from rankwright.clicks.interleaving import Method, method_of
 from rankwright.clicks.sequential_test import (
     MeanTest,
     SignTest,
@@ -42,10 +42,6 @@ from rankwright.figures import add_legend, import_matplotlib, line_style, new_ax
 UNITS = ("session", "query", "user")
 _EQUAL = 1e-12  # credits that differ less are equal
 _POINTS = 120  # of a path
-_NOT_FAIR = (
-    "Warning: {} interleaving is not fair: users who click positions without looking may prefer a "
-    "ranker, and the level of the test does not hold for them; team_draft is fair."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,11 +175,8 @@ class InterleavingScores:
         return None
 
     def verdict(self) -> list[str]:
-        """Return a sentence for each pair, and a warning where the method is not fair."""
-        found = [_sentence(one, self.unit) for one in self.pairs]
-        if not METHODS[self.interleaving.method].fair:
-            found.append(_NOT_FAIR.format(self.interleaving.method))
-        return found
+        """Return a sentence for each pair."""
+        return [_sentence(one, self.unit) for one in self.pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the paths, for JSON."""
@@ -205,7 +198,6 @@ def score_interleaving(
     *,
     alpha: float = 0.05,
     unit: str = "session",
-    n_jobs: int | None = None,
     on_progress: Callable[[int, str], None] | None = None,
 ) -> InterleavingScores:
     """Return who wins on interleaved lists, by a test that may be looked at as often as you like.
@@ -237,7 +229,7 @@ def score_interleaving(
         raise UsageError(f"alpha must be above 0 and below 1, not {alpha}.")
     check_choice("unit", unit, UNITS)
     parts = log.parts() if isinstance(log, LogFile) else [log]
-    found = _gathered(_reported(parts, on_progress), unit, n_jobs)
+    found = _gathered(_reported(parts, on_progress), unit)
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
     number = None if unit == "session" else _in_order_of_appearance(found.owner)
     total = float(found.weight.sum())
@@ -280,7 +272,7 @@ def _reported(
             on_progress(done, "sessions")
 
 
-def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sessions:
+def _gathered(parts: Iterable[ClickLog], unit: str) -> _Sessions:
     held: list[tuple[Any, ...]] = []
     how: Interleaving | None = None
     for part in parts:
@@ -292,7 +284,7 @@ def _gathered(parts: Iterable[ClickLog], unit: str, n_jobs: int | None) -> _Sess
             )
         how = part.interleaving
         assert how is not None
-        earned = method.credits(part, n_jobs=n_jobs)
+        earned = method.credits(part)
         outcomes = [
             np.clip(method.outcomes(part, earned, i, j), -1.0, 1.0)
             for i, j in combinations(range(len(how.rankers)), 2)

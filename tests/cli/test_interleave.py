@@ -59,7 +59,7 @@ def test_lists_are_a_line_each(folder, tmp_path):
 
 
 def test_every_method_and_table(folder, tmp_path):
-    for method in ("balanced", "optimised", "pairwise", "probabilistic"):
+    for method in ("optimised", "probabilistic"):
         path = tmp_path / f"{method}.csv"
         about = run_json(
             *("interleave", folder / "good.rw", folder / "poor.rw", folder / "data.csv"),
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_one_sentence(folder, log, tmp_path):
     assert "two or more model files" in refused(good, data)
     assert "did you mean team_draft" in refused(good, poor, data, "--method", "team-draft")
     assert "interleaves two rankers, not 3" in refused(
-        good, poor, tmp_path / "c.rw", data, "--method", "balanced"
+        good, poor, tmp_path / "c.rw", data, "--method", "optimised"
     )
     assert "given twice" in refused(good, good, data)
     assert "no parameter 'tau'" in refused(good, poor, data, "--set", "tau=1")

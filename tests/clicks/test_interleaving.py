@@ -33,19 +33,6 @@ def test_team_draft_has_the_distribution_of_the_draft(rankings):
 
 
 @each("rankings", [*PAIRS, TRIPLE])
-def test_pairwise_lists_are_drawn_evenly_from_what_is_ranked_above(rankings):
-    found = {shown: p for (shown, _), p in kernel_distribution("pairwise", rankings, 4).items()}
-    expected = twin.distribution(twin.pairwise, rankings, 4)
-    assert found == {shown: p for (shown, _), p in expected.items()}
-
-
-@each("rankings", PAIRS)
-def test_balanced_lists_alternate_from_either_leader(rankings):
-    found = [Coded(rankings).list_of("balanced", [u], 4)[0] for u in (0.49, 0.5)]
-    assert found == twin.balanced(rankings, 4)
-
-
-@each("rankings", [*PAIRS, TRIPLE])
 def test_probabilistic_lists_invert_the_distribution_of_ranks(rankings):
     coded, rng = Coded(rankings), np.random.default_rng(0)
     for u in rng.random((300, 8)):
@@ -135,9 +122,9 @@ def test_what_is_logged_is_what_credit_is_computed_from(name):
                 np.testing.assert_allclose(shown.credit, expected, rtol=1e-12)
 
 
-@each("name", ["balanced", "pairwise", "probabilistic", "optimised"])
+@each("name", ["probabilistic", "optimised"])
 def test_credit_is_what_the_definition_says(name):
-    for rankings in [*PAIRS, *([] if name in ("balanced", "optimised") else [TRIPLE])]:
+    for rankings in [*PAIRS, *([] if name == "optimised" else [TRIPLE])]:
         lists = sorted({
             tuple(clicks.interleave_rankings(rankings, name, session=s).documents)
             for s in range(12)
@@ -152,10 +139,6 @@ def test_credit_is_what_the_definition_says(name):
 
 
 def definition(name, rankings, shown, clicked):
-    if name == "balanced":
-        return twin.balanced_credit(rankings, shown, clicked)
-    if name == "pairwise":
-        return twin.pairwise_credit(rankings, shown, clicked)
     if name == "optimised":
         rows = credit_rows(name, rankings, shown)
         return [sum(rows[c][j] for c in clicked) for j in range(len(rankings))]
@@ -181,8 +164,8 @@ def test_probabilistic_outcomes_sum_over_who_gave_what(rankings):
 # --- fairness --------------------------------------------------------------------------------
 
 
-FAIR = [(name, one) for name in METHODS if name != "balanced" for one in PAIRS[:3]]
-FAIR += [(name, TRIPLE) for name in ("team_draft", "probabilistic", "pairwise")]
+FAIR = [(name, one) for name in METHODS for one in PAIRS[:3]]
+FAIR += [(name, TRIPLE) for name in ("team_draft", "probabilistic")]
 
 
 @each(("name", "rankings"), FAIR)
@@ -190,7 +173,6 @@ def test_clicks_on_positions_alone_prefer_no_ranker(name, rankings):
     k = 3
     lists, teams, p = zip(*lists_of(name, rankings, k), strict=True)
     method = interleaving.METHODS[name]()
-    assert method.fair
     for clicked in twin.every_click(k):
         log = log_of(name, rankings, lists, clicked, None if teams[0] is None else teams)
         earned = method.credits(log)
@@ -199,18 +181,6 @@ def test_clicks_on_positions_alone_prefer_no_ranker(name, rankings):
             assert np.abs(outcome).max() <= 1.0 + 1e-12
             assert np.dot(p, outcome) == pytest.approx(0.0, abs=1e-9)
             assert np.dot(p, earned[:, i] - earned[:, j]) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_balanced_interleaving_is_not_fair():
-    rankings = ("a", "b", "c", "d"), ("b", "c", "d", "a")
-    lists, _, p = zip(*lists_of("balanced", rankings, 4), strict=True)
-    means = []
-    for place in range(4):
-        log = log_of("balanced", rankings, lists, [place])
-        earned = clicks.Balanced().credits(log)
-        means.append(np.dot(p, clicks.Balanced().outcomes(log, earned, 0, 1)))
-    assert not clicks.Balanced.fair
-    assert sum(means) < -0.4
 
 
 @each("name", METHODS)
@@ -244,7 +214,7 @@ def some_data(n_queries=30, seed=0):
 @each("name", METHODS)
 def test_threads_and_ranges_give_the_same_lists(name):
     data = some_data()
-    rankers = {"one": 1, "two": 2} if name in ("balanced", "optimised") else [1, 2, 3]
+    rankers = {"one": 1, "two": 2} if name == "optimised" else [1, 2, 3]
     found = [
         clicks.interleave(data, rankers, name, k=6, sessions=70, random_state=3, n_jobs=jobs)
         for jobs in (1, 2, 5)
@@ -301,17 +271,18 @@ def test_sessions_are_sampled_from_the_distribution(name):
 def test_a_request_and_its_log():
     scores = [np.array([0.1, 0.9, 0.5, np.nan]), np.array([0.3, 0.1, 0.2, 0.9])]
     lines = []
-    for name in ("team_draft", "pairwise"):
+    for name in ("team_draft", "probabilistic"):
         shown = clicks.interleave_scores(scores, name, session="request-17", random_state=4)
         assert sorted(shown.order.tolist()) == [0, 1, 2, 3]
         again = clicks.interleave_scores(scores, name, session="request-17", random_state=4)
         assert again.order.tolist() == shown.order.tolist()
         line = shown.to_json("q", ["d0", "d1", "d2", "d3"], ("new", "old"))
         assert line["documents"] == [f"d{i}" for i in shown.order]
-        assert line["interleaving"] == {"method": name, "rankers": ["new", "old"], "k": 10}
+        how = {"method": name, "rankers": ["new", "old"], **shown.method.get_params()}
+        assert line["interleaving"] == how
         lines.append(line)
     assert "credits" not in lines[0]
-    assert len(lines[1]["credits"][0]) == 4
+    assert len(lines[1]["credits"][0]) == 2
     drafted = {clicks.interleave_scores(scores, session=s).team[0] for s in range(20)}
     assert drafted == {0, 1}
 
@@ -326,8 +297,8 @@ def test_bad_arguments_are_refused():
     data = some_data()
     with pytest.raises(UsageError, match=r"'best'.*team_draft"):
         clicks.interleave(data, [1, 2], "best")
-    with pytest.raises(UsageError, match="balanced interleaves two rankers, not 3"):
-        clicks.interleave(data, [1, 2, 3], "balanced")
+    with pytest.raises(UsageError, match="optimised interleaves two rankers, not 3"):
+        clicks.interleave(data, [1, 2, 3], "optimised")
     with pytest.raises(UsageError, match="nothing to interleave"):
         clicks.interleave(data, [1])
     with pytest.raises(UsageError, match="no parameter 'tau'"):
@@ -348,7 +319,7 @@ def test_bad_arguments_are_refused():
         clicks.interleave_scores([[1.0, "x"], [1.0, 2.0]])
     with pytest.raises(UsageError, match="session is a whole number or a text, not NoneType"):
         clicks.interleave_scores([[1.0], [2.0]], session=None)
-    for method in ("team_draft", "probabilistic", "pairwise"):
+    for method in ("team_draft", "probabilistic"):
         shown = clicks.interleave_rankings([["a", "b", "c"], ["b", "c", "a"], ["c", "a"]], method)
         with pytest.raises(UsageError, match="not of 2 rankers; give rankers"):
             shown.to_json("q")
@@ -374,9 +345,6 @@ def test_logs_without_what_credit_needs_are_refused():
         ("probabilistic", [-0.5, 1.5]),
         ("optimised", [0.0, 0.5]),
         ("optimised", [0.5, 2.0]),
-        ("balanced", [1.0, -1.0]),
-        ("pairwise", [0.0, 0.0, 1.0, 1.0]),
-        ("pairwise", [1.0, 2.0, 0.0, 1.0]),
     ):
         damaged = log._replace(credit=np.tile(np.array(row), (log.n_impressions, 1)))
         with case(name, row), pytest.raises(DataError, match="impression 0; the log is damaged"):

@@ -45,25 +45,6 @@ def test_team_draft_has_the_golden_distribution(golden):
             assert all(float(found[key]) == pytest.approx(p) for key, p in expected.items())
 
 
-def test_balanced_lists_are_the_golden_ones(golden):
-    for one in pairs(golden):
-        rankings, k = tuples(one)
-        expected = {tuple(o["list"]) for o in one["methods"]["balanced"]["outcomes"]}
-        with case(one["name"]):
-            assert {shown for shown, _, _ in lists_of("balanced", rankings, k)} == expected
-
-
-def test_pairwise_lists_have_the_golden_distribution(golden):
-    for one in pairs(golden):
-        rankings, k = tuples(one)
-        held = one["methods"]["pairwise_preference"]
-        found = {s: p for (s, _), p in kernel_distribution("pairwise", rankings, k).items()}
-        with case(one["name"]):
-            assert len(found) == held["lists_with_positive_probability"]
-            for o in held["top_outcomes"]:
-                assert float(found[tuple(o["list"])]) == pytest.approx(o["p"])
-
-
 def test_probabilistic_lists_have_the_golden_distribution(golden):
     for name in ("same5", "identical5", "long8_top5"):
         rankings, k = tuples(golden[name])
@@ -96,25 +77,20 @@ def test_winners_and_mean_credit_are_the_golden_ones(golden):
     """Over the distribution of lists, of clicks at positions and of clicks on documents."""
     for one in pairs(golden):
         rankings, k = tuples(one)
-        for name in ("team_draft", "balanced"):
-            lists, teams, p = zip(*lists_of(name, rankings, k), strict=True)
-            method, p = METHODS[name](), np.array(p)
-            for held in one["methods"][name]["clicks"]:
-                with case(one["name"], name, held):
-                    earned = np.concatenate([
-                        method.credits(
-                            log_of(name, rankings, [shown], clicked_in(held, shown), team)
-                        )
-                        for shown, team in zip(
-                            lists,
-                            [None if team is None else [team] for team in teams],
-                            strict=True,
-                        )
-                    ])  # fmt: skip
-                    assert p @ earned == pytest.approx(held["expected_scores"])
-                    ahead = earned[:, 0] - earned[:, 1]
-                    assert p @ (ahead > 0) == pytest.approx(held["P_first_wins"])
-                    assert p @ (ahead < 0) == pytest.approx(held["P_second_wins"])
+        lists, teams, p = zip(*lists_of("team_draft", rankings, k), strict=True)
+        method, p = METHODS["team_draft"](), np.array(p)
+        for held in one["methods"]["team_draft"]["clicks"]:
+            with case(one["name"], held):
+                earned = np.concatenate([
+                    method.credits(
+                        log_of("team_draft", rankings, [shown], clicked_in(held, shown), [team])
+                    )
+                    for shown, team in zip(lists, teams, strict=True)
+                ])  # fmt: skip
+                assert p @ earned == pytest.approx(held["expected_scores"])
+                ahead = earned[:, 0] - earned[:, 1]
+                assert p @ (ahead > 0) == pytest.approx(held["P_first_wins"])
+                assert p @ (ahead < 0) == pytest.approx(held["P_second_wins"])
 
 
 def clicked_in(held, shown):
@@ -157,13 +133,3 @@ def test_probabilistic_credit_is_the_golden_one(golden):
                 assert method.outcomes(log, earned, 0, 1)[0] == pytest.approx(
                     held["P_first_wins"] - held["P_second_wins"], abs=1e-12
                 )
-
-
-def test_pairwise_credit_is_the_golden_one(golden):
-    method = METHODS["pairwise"]()
-    for one in pairs(golden):
-        rankings, _k = tuples(one)
-        for held in one["methods"]["pairwise_preference"]["credit"]:
-            log = log_of("pairwise", rankings, [tuple(held["list"])], positions(held))
-            with case(one["name"], held):
-                assert method.credits(log)[0] == pytest.approx(held["scores"])

@@ -70,7 +70,7 @@ def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
 
 def interleaved_log():
     """Return a log with what every field of interleaved lists can hold."""
-    how = Interleaving("pairwise", ('A "x", é', "B"), {"k": 2, "tau": 0.5})
+    how = Interleaving("probabilistic", ('A "x", é', "B"), {"k": 2, "tau": 0.5})
     return ClickLog.from_arrays(
         ["p", "p", "q", "q"],
         ["a", "b", "c", "d"],
@@ -99,14 +99,14 @@ def test_interleaved_lists_are_read_as_they_were_written(suffix, tmp_path):
 
 
 def test_interleaved_impressions_are_json_lines_too(tmp_path):
-    how = {"method": "balanced", "rankers": ["A", "B"]}
+    how = {"method": "optimised", "rankers": ["A", "B"]}
     rows = [
         {"session": s, "query": "q", "document": d, "click": 0, "interleaving": how,
          "team": team, "credit_1": 1, "credit_2": 0.5}
         for s, d, team in ((1, "a", 0), (1, "b", 1), (2, "a", 1))
     ]  # fmt: skip
     log = load_log(written(tmp_path / "log.jsonl", "\n".join(map(json.dumps, rows))))
-    assert log.interleaving == Interleaving("balanced", ("A", "B"))
+    assert log.interleaving == Interleaving("optimised", ("A", "B"))
     assert log.team.tolist() == [0, 1, 1]
     assert log.credit.tolist() == [[1, 0.5]] * 3
 
@@ -138,7 +138,7 @@ def test_damaged_interleaved_lists_are_named(change, sentence, tmp_path):
 
 def test_sessions_interleaved_in_different_ways_are_refused(tmp_path):
     line = {"query": "q", "documents": ["a"], "clicks": [0], "teams": [0]}
-    ways = [{"method": one, "rankers": ["A", "B"]} for one in ("team_draft", "balanced")]
+    ways = [{"method": one, "rankers": ["A", "B"]} for one in ("team_draft", "optimised")]
     text = "\n".join(json.dumps(line | {"interleaving": one}) for one in ways)
     with pytest.raises(DataError, match="different ways"):
         load_log(written(tmp_path / "log.jsonl", text))

@@ -268,7 +268,7 @@ def test_logs_interleaved_in_different_ways_are_kept_apart():
     assert concatenate_logs([log, plain]).team is None
     assert concatenate_logs([plain, log]).interleaving is None
     with pytest.raises(DataError, match="different ways"):
-        concatenate_logs([log, interleaved(interleaving=Interleaving("balanced", ("A", "B")))])
+        concatenate_logs([log, interleaved(interleaving=Interleaving("optimised", ("A", "B")))])
 
 
 def test_teams_that_cannot_be_are_refused():

@@ -19,11 +19,6 @@ def team_draft(rankings, shown, teams):
     ]
 
 
-def pairwise(rankings, shown, _teams):
-    pool = sorted({d for one in rankings for d in one[: len(shown) + 1]} - set(shown))
-    return [(Fraction(1, len(pool)), d, None) for d in pool]
-
-
 def drawn_from(ranking, shown, tau):
     """Return the probability of each document that is left."""
     weight = {d: float(r + 1) ** -tau for r, d in enumerate(ranking) if d not in shown}
@@ -53,20 +48,6 @@ def distribution(choices, rankings, k):
     return dict(found)
 
 
-def balanced(rankings, k):
-    """Return the two lists, the first where the first ranker leads."""
-    return [_alternating(rankings, leader, k) for leader in (0, 1)]
-
-
-def _alternating(rankings, leader, k):
-    shown, size = [], min(k, len({d for one in rankings for d in one}))
-    for depth in range(max(map(len, rankings))):
-        for j in (leader, 1 - leader):
-            if depth < len(rankings[j]) and rankings[j][depth] not in shown:
-                shown.append(rankings[j][depth])
-    return tuple(shown[:size])
-
-
 def allowed(rankings, k):
     """Return the lists that take the best document left of some ranker at each position."""
     found = {()}
@@ -81,13 +62,6 @@ def allowed(rankings, k):
 
 
 # --- credit ----------------------------------------------------------------------------------
-
-
-def balanced_credit(rankings, shown, clicked):
-    if not clicked:
-        return [0, 0]
-    ranks = [rank_in(one, shown[max(clicked)]) or 10**9 for one in rankings]
-    return [sum(shown[c] in one[: min(ranks)] for c in clicked) for one in rankings]
 
 
 def shares(rankings, shown, tau=3.0):
@@ -110,36 +84,6 @@ def assignments(rankings, shown, clicked, tau=3.0):
         for c, j in zip(clicked, who, strict=True):
             p *= rows[c][j]
         yield who, p
-
-
-def preferences(shown, clicked):
-    for c in clicked:
-        for other in [*range(c), c + 1]:
-            if other < len(shown) and other not in clicked:
-                yield shown[c], shown[other]
-
-
-def chance(rankings, k, a, b):
-    """Return the probability that neither document stands above the rank where both may stand."""
-    reach = {d: min(r for one in rankings if (r := rank_in(one, d))) for d in (a, b)}
-    first = max(reach.values())
-    return sum(
-        p
-        for (shown, _), p in distribution(pairwise, rankings, first - 1).items()
-        if a not in shown and b not in shown
-    ), first
-
-
-def pairwise_credit(rankings, shown, clicked):
-    credit = [0.0] * len(rankings)
-    for a, b in preferences(shown, clicked):
-        w, first = chance(rankings, len(shown), a, b)
-        if min(shown.index(a), shown.index(b)) + 1 < first or not w:
-            continue
-        for j, one in enumerate(rankings):
-            ranks = [rank_in(one, d) or 10**9 for d in (a, b)]
-            credit[j] += ((ranks[0] < ranks[1]) - (ranks[0] > ranks[1])) / float(w)
-    return credit
 
 
 def every_click(n):

@@ -244,7 +244,7 @@ def test_settings_that_make_no_experiment(settings, why):
     ("models", "method", "why"),
     [
         (("linear",), "team_draft", "there is nothing to interleave"),
-        (("linear", "other", "trees"), "balanced", "balanced interleaves two rankers, not 3"),
+        (("linear", "other", "trees"), "optimised", "optimised interleaves two rankers, not 3"),
         (("linear", "other"), "teamdraft", "did you mean team_draft"),
     ],
 )
