@@ -109,7 +109,6 @@ if TYPE_CHECKING:
     from rankwright.rankers.scorer import scorer as scorer
     from rankwright.rankers.selection import Iteration as Iteration
     from rankwright.rankers.structured import DORM as DORM
-    from rankwright.rankers.structured import OrdinalSVM as OrdinalSVM
     from rankwright.rankers.structured import SVMPrecision as SVMPrecision
     from rankwright.rankers.structured import SVMROCArea as SVMROCArea
     from rankwright.rankers.trees import GBDT as GBDT

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rankwright.losses.listnet import ListNet as ListNet
     from rankwright.losses.ndcg_glm import NDCGGLM as NDCGGLM
     from rankwright.losses.neural_ndcg import NeuralNDCG as NeuralNDCG
-    from rankwright.losses.ordinal_hinge import OrdinalHinge as OrdinalHinge
     from rankwright.losses.pair_exp import PairExp as PairExp
     from rankwright.losses.pair_hinge import PairHinge as PairHinge
     from rankwright.losses.position_svm import PositionSVM as PositionSVM

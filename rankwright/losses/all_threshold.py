@@ -13,8 +13,6 @@ with a derivative that rises along straight pieces: Newton's method inside a bra
 right piece after a few steps. By the envelope theorem the derivatives in s are those of (1) at the
 best thresholds. For the curvature stands a bound, w_i times the number of thresholds over the
 margin.
-
-`rankwright.losses.ordinal_hinge` is the same with a plain hinge, which has kinks.
 """
 
 from __future__ import annotations

@@ -632,10 +632,10 @@ class JRank(Recommender):
         self.verbose = verbose
 
     def make_loss(self) -> Loss:
-        """Return the hinge against thresholds, which says how far the steps have come."""
-        from rankwright.losses.ordinal_hinge import OrdinalHinge
+        """Return the smooth hinge against thresholds, which is reported after each pass."""
+        from rankwright.losses.all_threshold import AllThreshold
 
-        return OrdinalHinge()
+        return AllThreshold()
 
 
 def _as_ids(what: str, names: Any) -> AnyArray:

@@ -1,4 +1,4 @@
-"""Support vector rankers whose loss is a maximum over orders or thresholds."""
+"""Support vector rankers whose loss is a maximum over orders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rankwright.core.types import F64
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.search_space import Choice, Domain, Floats, Ints
+from rankwright.rankers.search_space import Domain, Floats, Ints
 
 
 class DORM(Ranker):
@@ -281,95 +281,6 @@ class SVMPrecision(Ranker):
     ) -> None:
         self.n = n
         self.min_grade = min_grade
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-
-class OrdinalSVM(Ranker):
-    """Ordinal SVM: scores that thresholds cut into the grades.
-
-    Support vector ordinal regression with implicit constraints (`chu2005svor`), where each query
-    has thresholds of its own.
-
-    Parameters
-    ----------
-    margin : float, default 1.0
-        How far documents are to stand from every threshold of their query.
-    balanced : bool, default True
-        Let both sides of a threshold weigh the same, however many documents they have.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "bundle"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default 1e-8
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
-
-    Examples
-    --------
-    >>> import rankwright as rw
-    >>> data = rw.load("digits/train", queries=8, documents=12)
-    >>> ranker = rw.OrdinalSVM(l2=0.1).fit(data)
-    >>> rw.evaluate(data, ranker.predict(data), "ndcg@10")["ndcg@10"] > 0.6
-    True
-    """
-
-    name: ClassVar[str] = "ordinal_svm"
-    loss_class: ClassVar[str | None] = "ordinal_hinge"
-    model_class: ClassVar[str | None] = "linear"
-    search_space: ClassVar[dict[str, Domain | None]] = {"balanced": Choice(True, False)}
-
-    def __init__(
-        self,
-        *,
-        margin: float = 1.0,
-        balanced: bool = True,
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "bundle",
-        max_iter: int | str = "auto",
-        tol: float | str = 1e-8,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.margin = margin
-        self.balanced = balanced
         self.l2 = l2
         self.scale = scale
         self.missing = missing

@@ -70,7 +70,6 @@ GRIDS = {
         "temperature": [0.3, 3.0],
         "sinkhorn": [0, 1],
     },
-    "ordinal_hinge": {"margin": [0.5], "balanced": [True]},
     "pair_exp": {"normalize": [True]},
     "pair_hinge": {"form": ["hinge"], "margin": [0.4], "pairs": ["query", "ir"]},
     "position_svm": {

@@ -48,7 +48,6 @@ VARIANTS = {
     ],
     "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
     "listnet": [{"target": "gain"}, {"k": 2}, {"k": 3, "samples": 5, "random_state": 2}],
-    "ordinal_hinge": [{"margin": 0.5, "balanced": True}],
     "pair_exp": [{"normalize": True}],
     "pair_hinge": [
         {"form": "hinge", "pairs": "query"},

@@ -87,7 +87,7 @@ def test_a_block_is_the_problem_with_the_rest_held(users):
 @pytest.mark.parametrize("users", [True, False])
 @pytest.mark.parametrize(
     ("name", "params"),
-    [("ordinal_hinge", {}), ("pair_hinge", {"form": "hinge"}), ("position_svm", {"ties": "score"})],
+    [("pair_hinge", {"form": "hinge"}), ("position_svm", {"ties": "score"})],
 )
 def test_planes_touch_from_below(name, params, users):
     problem = problem_of(name, some_data(), **params)

@@ -87,11 +87,11 @@ def test_any_smooth_loss_either_way_comes_to_a_flat_place(name, method):
 
 def test_losses_with_kinks_are_solved_in_turns():
     with pytest.raises(IncompatibleError, match="lbfgs, which needs a smooth loss"):
-        fit("ordinal_hinge", method="joint")
+        fit("rocarea_svm", method="joint")
     turns = {"method": "alternating", "solver": "bundle", "tol": 1e-4, "n_factors": 2}
-    curve = fit("ordinal_hinge", n_rounds=4, max_iter=200, **turns).solution.curve
+    curve = fit("rocarea_svm", n_rounds=4, max_iter=200, **turns).solution.curve
     assert all(later <= before * (1 + 1e-3) for before, later in pairwise(curve))
-    hasty = fit("ordinal_hinge", n_rounds=1, max_iter=1, **turns).solution.value
+    hasty = fit("rocarea_svm", n_rounds=1, max_iter=1, **turns).solution.value
     assert curve[-1] < 0.9 * hasty
 
 
@@ -124,7 +124,7 @@ def test_auto_is_least_squares_where_they_serve():
     wide = replace(DATA, X=np.ones((len(DATA.y), 3)))
     assert same(fit("retarget", data=wide), fit("retarget", data=wide, method="joint"))
     kinks = {"n_rounds": 1, "max_iter": 3}
-    assert same(fit("ordinal_hinge", **kinks), fit("ordinal_hinge", method="alternating", **kinks))
+    assert same(fit("rocarea_svm", **kinks), fit("rocarea_svm", method="alternating", **kinks))
 
 
 def test_users_folded_in_get_the_vectors_they_would_have():
@@ -207,8 +207,8 @@ def test_what_cannot_be_is_reported(params, sentence):
     ("params", "sentence"),
     [
         (
-            {"method": "als", "name": "ordinal_hinge"},
-            "method='als' needs a smooth loss; loss 'ordinal_hinge' is not one. Leave method out",
+            {"method": "als", "name": "rocarea_svm"},
+            "method='als' needs a smooth loss; loss 'rocarea_svm' is not one. Leave method out",
         ),
         (
             {"method": "als", "name": "boltzrank"},

@@ -5,6 +5,7 @@ import pytest
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.losses.all_threshold import AllThreshold
 from rankwright.metrics.evaluation import evaluate
 from rankwright.models import prank
 from rankwright.models.prank import _walk
@@ -137,3 +138,12 @@ def test_a_threshold_must_move():
     data = RankingData.from_arrays([[0.0], [1.0]], [0, 1], group_sizes=[2])
     with pytest.raises(UsageError, match="threshold_step must be above 0, not 0"):
         ranker("prank", threshold_step=0.0).fit(data)
+
+
+def test_the_reported_loss_is_that_of_all_threshold():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    data = RankingData.from_arrays(X, y, group_sizes=[20, 20])
+    fitted = ranker("prank", n_passes=1, averaging=False).fit(data)
+    value = AllThreshold().bind(data).value(fitted.predict(data))
+    assert fitted.curve_["loss"] == [pytest.approx(value / 2)]

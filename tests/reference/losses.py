@@ -22,7 +22,7 @@ from reference.ndcg_glm import ndcg_glm
 from reference.neural_ndcg import neural_ndcg
 from reference.pair_exp import pair_exp
 from reference.pair_hinge import pair_hinge
-from reference.position_svm import ordinal_hinge, position_svm, precision_svm, rocarea_svm
+from reference.position_svm import position_svm, precision_svm, rocarea_svm
 from reference.rank_cosine import rank_cosine
 from reference.retarget import retarget
 from reference.softrank import softrank
@@ -217,7 +217,6 @@ TWINS = {
     "lambdarank": lambdarank,
     "listmle": listmle,
     "listnet": listnet,
-    "ordinal_hinge": ordinal_hinge,
     "pair_exp": pair_exp,
     "pair_hinge": pair_hinge,
     "position_svm": position_svm,

@@ -106,26 +106,3 @@ def rocarea_svm(loss, s, y, w, **_):
                 grad[i] -= w[i] * w[j]
                 grad[j] += w[i] * w[j]
     return value / pairs, grad / pairs
-
-
-def ordinal_hinge(loss, s, y, given, **_):
-    """Every kink is tried as a threshold; kinks at the best share the gradient that is left."""
-    value, grad = 0.0, np.zeros(len(s))
-    for low in np.unique(y)[:-1]:
-        sign = np.where(y > low, 1.0, -1.0)
-        w = given
-        if loss.balanced:
-            side = np.where(y > low, given[y > low].sum(), given[y <= low].sum())
-            w = given * given.sum() / (2 * side)
-        kinks = s - sign * loss.margin
-        sums = [(w * np.maximum(sign * (t - kinks), 0)).sum() for t in kinks]
-        t = kinks[int(np.argmin(sums))]
-        value += min(sums)
-        active = sign * (t - kinks) > 1e-12
-        at = np.abs(t - kinks) <= 1e-12
-        gradient_of_t = (w * sign)[active].sum() - w[at & (sign < 0)].sum()  # before the kinks at t
-        share = np.clip(-gradient_of_t / w[at].sum(), 0, 1)
-        grad[active] -= (w * sign)[active]
-        grad[at & (sign > 0)] -= share * w[at & (sign > 0)]
-        grad[at & (sign < 0)] += (1 - share) * w[at & (sign < 0)]
-    return value, grad
