@@ -206,22 +206,6 @@ UNLISTED: dict[str, dict[str, str]] = {
 OWN_NAMES = {"rankers": "name", "metrics": "key"}
 """What a class of a kind calls itself, which must be the name it is announced under."""
 
-FORMER = {
-    "ranker": {"compose": "it is called ranker here, with the parts loss and model."},
-    "solver": {
-        "boost": "it is a part of the model trees.",
-        "evolve": "it is a part of the model expression.",
-        "line_search": "it is a part of the model coordinate_ascent.",
-        "passive_aggressive": "it is a part of the model passive_aggressive.",
-        "reweight": "it is a part of the model feature_sum.",
-    },
-    "command": {
-        "bench": "run make bench AREA=NAME in a checkout of the sources.",
-        "reproduce": "run make reproduce TABLE=NAME in a checkout of the sources.",
-    },
-}
-"""Names of version 0.1 that are gone, and what to do instead."""
-
 
 def resolve(kind: str, name: str) -> Any:
     """Return the part ``name`` of ``kind``, ours or a plug-in's, or say which names come near."""
@@ -326,8 +310,7 @@ def all_of(kind: str) -> dict[str, Any]:
 
 def unknown(what: str, name: str, known: Any) -> str:
     """Return the sentence for a name that is not ``known``, with the nearest right ones."""
-    hint = FORMER.get(what, {}).get(name) or nearest(name, known)
-    return f"there is no {what} {quoted(name)}; {hint}"
+    return f"there is no {what} {quoted(name)}; {nearest(name, known)}"
 
 
 def nearest(name: str, known: Any) -> str:

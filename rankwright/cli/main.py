@@ -8,9 +8,8 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from rankwright import __version__, registry
+from rankwright import __version__
 from rankwright.cli import clicks, console, interleave
 from rankwright.cli.compare import compare, demo
 from rankwright.cli.convert import convert, synthetic
@@ -24,21 +23,10 @@ from rankwright.cli.rank import rank
 from rankwright.cli.serve import serve
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
-from rankwright.errors import RankwrightError, UsageError, printable
-
-
-class _Commands(TyperGroup):
-    """Commands, and a sentence for those of earlier versions."""
-
-    def resolve_command(self, context: Any, arguments: list[str]) -> Any:
-        if arguments[0] in registry.FORMER["command"]:
-            raise UsageError(registry.unknown("command", arguments[0], self.commands))
-        return super().resolve_command(context, arguments)
-
+from rankwright.errors import RankwrightError, printable
 
 app = typer.Typer(
     name="rankwright",
-    cls=_Commands,
     help="Learning to rank: any loss with any model, and metrics whose convention is named.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

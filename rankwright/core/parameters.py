@@ -184,9 +184,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "max_leaf_nodes": ("num_leaves",),
     "min_data_in_leaf": ("min_child_samples",),
     "min_samples_leaf": ("min_child_samples",),
-    "min_documents": ("min_child_samples",),
     "min_sum_hessian_in_leaf": ("min_child_weight",),
-    "min_curvature": ("min_child_weight",),
     "lambda_l2": ("reg_lambda", "l2"),
     "l2_leaf_reg": ("reg_lambda", "l2"),
     "l2_regularization": ("reg_lambda", "l2"),
@@ -198,7 +196,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "reg_alpha": ("l1",),
     "l1": ("reg_alpha",),
     "bagging_fraction": ("subsample",),
-    "row_fraction": ("subsample",),
     "feature_fraction": ("colsample_bytree",),
     "colsample_bylevel": ("colsample_bytree",),
     "max_features": ("colsample_bytree",),
@@ -206,10 +203,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "max_bin": ("max_bins",),
     "border_count": ("max_bins",),
     "monotonic_cst": ("monotone_constraints",),
-    "monotone": ("monotone_constraints",),
     "categorical_features": ("categorical_feature",),
     "cat_features": ("categorical_feature",),
-    "categorical": ("categorical_feature",),
     "max_iterations": ("max_iter",),
     "tolerance": ("tol",),
     "eval_metric": ("metric",),
@@ -230,19 +225,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "max_epochs": ("epochs",),
     "n_epochs": ("epochs",),
     "lr": ("learning_rate",),
-    "batch_documents": ("batch_size",),
-    "batch_queries": ("batch_size",),
-    "solver": ("qp_solver",),
-    "inner_tolerance": ("inner_tol",),
-    "inner_iterations": ("inner_max_iter",),
-    "inner": ("loss",),
-    "inner_params": ("loss",),
-    "loss_params": ("loss",),
-    "select_metric": ("metric",),
     "truncation_level": ("truncation",),
     "lambdarank_truncation_level": ("truncation",),
 }
-"""What other libraries, and Rankwright 0.1, call a parameter -> what it may be called here."""
+"""Names of parameters in other libraries, with the names that they may have here."""
 
 
 def unknown_parameter(

@@ -18,7 +18,7 @@ from typing import Any
 from rankwright.data.streams import atomic_path, missing_file, refuse_address
 from rankwright.errors import RankwrightError
 
-FORMAT, _OLD = 2, 1  # 1: the parameters of version 0.1
+FORMAT = 2
 _RECEIPT = "receipt.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 4 << 30
@@ -26,10 +26,7 @@ _MOST_RATIO = 200  # deflate reaches about 1000 on zeros; models stay below 20
 
 _FIRST_BYTES = 200
 _FOREIGN = (
-    (
-        rb"## ",
-        "a model of RankLib: rankwright.load_model and the command line read it, this does not",
-    ),
+    (rb"## ", "a model of RankLib, which only rankwright.load_model and the command line read"),
     (
         rb"CBM1",
         "CatBoost's binary format: save the model as JSON with "
@@ -46,14 +43,9 @@ _FOREIGN = (
         "XGBoost or CatBoost with rankwright.import_model(model)",
     ),
     (
-        rb'\s*\{\s*"name"\s*:\s*"tree"',
-        "LightGBM's dump_model, which leaves out digits; save the model as text with "
-        "booster.save_model('model.txt')",
-    ),
-    (
         rb"\s*\{",
-        "JSON, perhaps an export; a model file is what ranker.save(path) and "
-        "rankwright train --save write, or a model of XGBoost or CatBoost as they save it",
+        "JSON, but not a model as XGBoost or CatBoost save it; save a model of LightGBM as text "
+        "with booster.save_model('model.txt')",
     ),
     (
         rb"\s*[-+.\d]\S* qid:",
@@ -130,10 +122,10 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         held, digests = receipt["format"], dict(receipt["parts"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(f"{path} has a receipt that cannot be read.") from None
-    if held not in (_OLD, FORMAT):
+    if held != FORMAT:
         raise ModelFileError(
-            f"{path} has format {held}, this version of Rankwright reads "
-            f"{_OLD} and {FORMAT}: use the version that wrote it "
+            f"{path} has format {held}, this version of Rankwright reads {FORMAT}: use the "
+            "version that wrote it "
             f"(pip install rankwright=={receipt.get('rankwright', 'unknown')}), or train again."
         )
     if set(digests) != set(parts):

@@ -9,10 +9,8 @@ no loss. A loaded ranker has an `Absent` part there, and is fitted again once it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import is_zipfile
@@ -32,7 +30,6 @@ from rankwright.persist.runtime import (
     PART_ERRORS,
     check_packages,
     checked_shape,
-    family_of,
     fitted_model,
 )
 
@@ -132,7 +129,7 @@ def load_model(path: str | Path) -> Ranker:
         ranker.n_features_in_, names = checked_shape(receipt)
         held = receipt.get("categories")
         categories = categories_from_json(held, names) if held else None
-        family = family_of(receipt)
+        family = str(receipt["model"])
         ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
         if ranker.model_name != family:
             raise UsageError(f"a ranker of model '{ranker.model_name}', a model '{family}'.")
@@ -169,10 +166,7 @@ def _deviation(held: Any, ranker: Ranker) -> F64:
 
 def _ranker_of(receipt: dict[str, Any]) -> Ranker:
     parameters = restored(receipt["parameters"])
-    name = receipt["ranker"]
-    if receipt["format"] == 1:
-        name, parameters = migrated(name, parameters)
-    ranker: Ranker = registry.resolve("rankers", name)(**parameters)
+    ranker: Ranker = registry.resolve("rankers", receipt["ranker"])(**parameters)
     return ranker
 
 
@@ -290,108 +284,3 @@ def _restored_part(held: dict[str, Any]) -> Any:
     except PluginError:  # predicting does without
         return absent
     return made(**restored(held["params"]))
-
-
-# --- files of earlier versions -----------------------------------------------------------------
-# Parameters of files of version 0.1, under the names and in the parts of today. There a ranker had
-# the parameters of all its models side by side, None for the model's own default, and the name of
-# the model among them.
-
-
-RENAMED = {
-    "batch_documents": "batch_size",
-    "categorical": "categorical_feature",
-    "early_stopping": "early_stopping_rounds",
-    "feature_fraction": "colsample_bytree",
-    "hidden": "hidden_layer_sizes",
-    "max_iterations": "max_iter",
-    "min_curvature": "min_child_weight",
-    "min_documents": "min_child_samples",
-    "monotone": "monotone_constraints",
-    "n_trees": "n_estimators",
-    "row_fraction": "subsample",
-    "seed": "random_state",
-    "tolerance": "tol",
-}
-_TREES = {"l2": "reg_lambda", "l1": "reg_alpha"}
-_INTERVAL = {"solver": "qp_solver"}
-_TREES_THEN = {"learning_rate": 0.1, "colsample_bytree": 1.0}
-_LEAVES_THEN = {"gbdt": 15, "xendcg": 7}
-"""Defaults of 0.1 for what is "auto" today; 31 leaves otherwise."""
-
-
-def migrated(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the ranker and parameters of today for those of a file of version 0.1."""
-    family = str(parameters["model"])
-    renamed = {**RENAMED, **(_TREES if family in ("trees", "forest") else {})}
-    if name == "intervalrank":
-        renamed |= _INTERVAL
-    given = {renamed.get(k, k): v for k, v in parameters.items() if k != "model"}
-    if family == "trees":
-        then = {**_TREES_THEN, "num_leaves": _LEAVES_THEN.get(name, 31)}
-        given |= {k: v for k, v in then.items() if given.get(k) is None}
-    model = registry.resolve("models", family)
-    of_model = {k: given[k] for k in _names(model) if given.get(k) is not None}
-    if name == "compose":
-        loss = _loss(given.pop("loss"), given.pop("loss_params", None))
-        own = _own("ranker", given, keep_none={"early_stopping_rounds"})
-        return "ranker", {**own, "loss": loss, "model": model(**of_model)}
-    kind = registry.resolve("rankers", name)
-    own = _own(name, given, keep_none={*_names_of_loss(kind), "early_stopping_rounds"})
-    if "loss" in _parameters(kind):  # RandomForest and CofiRank
-        if "inner" in given:
-            inner = registry.resolve("rankers", given["inner"])
-            own["loss"] = _loss(inner.loss_class, given.get("inner_params"))
-        elif "loss" in given:
-            own["loss"] = _loss(given["loss"], given.get("loss_params"))
-    if family != kind.model_class or not of_model.keys() <= own.keys():
-        for field in _names(model):
-            own.pop(field, None)
-        own["model"] = model(**of_model)
-    lost = _names_of_loss(kind) & given.keys() - own.keys()
-    if any(given[field] != _default(kind, field) for field in lost):
-        return "ranker", _generic(kind, given, own, model(**of_model))
-    return name, own
-
-
-def _generic(kind: Any, given: dict[str, Any], own: dict[str, Any], model: Any) -> dict[str, Any]:
-    """Return the parameters of a `Ranker` of parts, where a named one has not all of them today."""
-    loss = registry.resolve("losses", kind.loss_class)
-    of_loss = {k: given[k] for k in _names(loss) if k in given}
-    return {**_own("ranker", {**given, **own}), "loss": loss(**of_loss), "model": model}
-
-
-def _own(
-    name: str, given: Mapping[str, Any], keep_none: set[str] | frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    known = _parameters(registry.resolve("rankers", name))
-    return {
-        k: v
-        for k, v in given.items()
-        if k in known and k not in ("loss", "model") and (v is not None or k in keep_none)
-    }
-
-
-def _loss(name: str, params: Any) -> Any:
-    renamed = {RENAMED.get(k, k): v for k, v in (params or {}).items()}
-    kind = registry.resolve("losses", name)
-    return kind(**{k: v for k, v in renamed.items() if k in _names(kind)})
-
-
-def _parameters(kind: Any) -> set[str]:
-    return set(signature(kind.__init__).parameters)
-
-
-def _names(part: Any) -> set[str]:
-    return {field.name for field in fields(part)}
-
-
-def _names_of_loss(kind: Any) -> set[str]:
-    return set() if kind.loss_class is None else _names(registry.resolve("losses", kind.loss_class))
-
-
-def _default(kind: Any, field: str) -> Any:
-    fixed: dict[str, Any] = kind.fixed
-    if field in fixed:
-        return fixed[field]
-    return getattr(registry.resolve("losses", kind.loss_class)(), field)

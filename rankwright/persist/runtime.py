@@ -166,7 +166,7 @@ def load(path: str | Path) -> RuntimeModel:
     check_packages(path, receipt, ("model",))
     try:
         n_features, names = checked_shape(receipt)
-        model = fitted_model(family_of(receipt), parts, n_features)
+        model = fitted_model(str(receipt["model"]), parts, n_features)
         categories = categories_from_json(receipt.get("categories"), names)
         return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt, categories)
     except PART_ERRORS as error:
@@ -185,11 +185,6 @@ def check_packages(
                 f"{path} holds the {what} {quoted(name)} of the package "
                 f"{quoted(packages[what])}, which is not installed here; install it first."
             )
-
-
-def family_of(receipt: Mapping[str, Any]) -> str:
-    """Return the model family of a file; version 0.1 has it among the parameters."""
-    return str(receipt["model"] if "model" in receipt else receipt["parameters"]["model"])
 
 
 def checked_shape(receipt: Mapping[str, Any]) -> tuple[int, tuple[str, ...] | None]:

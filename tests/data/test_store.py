@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -266,18 +265,3 @@ def test_a_damaged_header_gives_data_or_a_sentence(tmp_path, name, place, byte):
     else:
         assert data.X.shape[0] == len(data.y) == data.indptr[-1]
         assert len(data.qid) == data.n_queries
-
-
-def test_a_store_of_0_1_is_read_as_it_was_written():
-    written = RankingData.from_arrays(
-        np.array([[-0.0, 0.1], [5e-324, np.nan], [1, 2]]),
-        y=[0, 2.5, 1],
-        qid=["007", "007", "é"],
-        doc_id=["NA", "", "x"],
-        group=[3, 3, 4],
-        position=[1, 2, 1],
-        sample_weight=[0.1, 0.2, 0.3],
-        query_weight=[1.5, 2],
-        feature_names=["price", "clicks"],
-    )
-    assert_same(Store().read(Path(__file__).parent / "store-0.1"), written)

@@ -2,11 +2,9 @@
 
 import errno
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from safetensors.numpy import save as save_arrays
 from scipy import sparse
 from small_data import small_data
 
-import rankwright
 from rankwright.core.memory import memory_limit
 from rankwright.errors import DataError, UsageError
 from rankwright.models import trees
@@ -301,15 +298,3 @@ def test_a_checkpoint_needs_a_seed_that_a_resumed_run_has_too(tmp_path, state):
     with pytest.raises(UsageError, match="a checkpoint needs a whole number as random_state"):
         made.fit(DATA, checkpoint=tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_checkpoint_of_0_1_is_refused_by_its_version(tmp_path):
-    folder = shutil.copytree(Path(__file__).parent / "checkpoint-0.1", tmp_path / "run")
-    there = sorted(folder.iterdir())
-    with pytest.raises(UsageError) as refused:
-        ranker("rankboost", n_rounds=4).fit(DATA, checkpoint=Checkpoint(folder, resume=True))
-    assert str(refused.value) == (
-        f"{folder} was written with rankwright 0.1.0, this is {rankwright.__version__}; "
-        "only the same versions can resume it. Choose another folder."
-    )
-    assert [path for path in sorted(folder.iterdir()) if path.name != "lock"] == there

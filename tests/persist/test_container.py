@@ -77,9 +77,12 @@ def no_receipt(parts, comment):
     return {"lightgbm.txt": b"tree"}, comment
 
 
-def newer_format(parts, comment):
-    text = json.dumps({**json.loads(parts["receipt.json"]), "format": 99}).encode()
-    return {**parts, "receipt.json": text}, hashlib.sha256(text).hexdigest().encode()
+def of_format(number):
+    def change(parts, comment):
+        text = json.dumps({**json.loads(parts["receipt.json"]), "format": number}).encode()
+        return {**parts, "receipt.json": text}, hashlib.sha256(text).hexdigest().encode()
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,8 @@ def newer_format(parts, comment):
         (extra_part, "its parts are not those of its receipt"),
         (altered_receipt, "its receipt does not match its seal"),
         (no_receipt, "a zip without a receipt"),
-        (newer_format, "has format 99.*use the version that wrote it"),
+        (of_format(99), "has format 99, this version .* reads 2: use the version that wrote it"),
+        (of_format(1), r"has format 1, .* use the version that wrote it .*rankwright==0\.1\.0\)"),
     ],
 )
 def test_tampering_is_reported(path, change, sentence):
