@@ -31,7 +31,6 @@ _PUBLIC = {
     "load": "rankwright.data.files",
     "load_model": "rankwright.model_files",
     "loss": "rankwright.losses",
-    "memory_limit": "rankwright.core.memory",
     "metric": "rankwright.metrics.base",
     "out_of_fold": "rankwright.rankers.out_of_fold",
     "ranker": "rankwright.rankers.base",
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from rankwright.comparison.compare import compare as compare
     from rankwright.comparison.cross_validation import cross_validate as cross_validate
     from rankwright.comparison.tune import tune as tune
-    from rankwright.core.memory import memory_limit as memory_limit
     from rankwright.data.files import load as load
     from rankwright.data.query_folds import QueryFolds as QueryFolds
     from rankwright.data.ranking_data import RankingData as RankingData

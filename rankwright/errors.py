@@ -50,10 +50,6 @@ class IncompatibleError(RankwrightError, TypeError):
     """Two parts that do not fit together, such as a solver and a loss it cannot minimise."""
 
 
-class MemoryLimitError(RankwrightError, MemoryError):
-    """The work does not fit into the memory that was allowed; says what would."""
-
-
 class PluginError(RankwrightError, ImportError):
     """A part that another package announces cannot be loaded; names the package and the reason."""
 

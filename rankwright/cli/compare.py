@@ -95,8 +95,6 @@ def compare(
     Models are selected on the validation part of a fold; test data is used once. Fits are cached:
     adding a ranker fits that one alone, and a comparison that was killed resumes where it was. A
     ranker that cannot take the data is named with the reason; exit 2 only if none can.
-
-    There is no --memory: fits run in processes of their own, and --jobs 1 runs one at a time.
     """
     from rankwright.comparison.compare import compare as run
     from rankwright.comparison.tables import check_suffix

@@ -8,13 +8,9 @@ import typer
 
 from rankwright.cli import console
 from rankwright.cli.options import (
-    MemoryOption,
     ReadOption,
     SeedOption,
     ThreadsOption,
-    bound_memory,
-    in_record,
-    print_peak,
     read_options,
 )
 from rankwright.errors import UsageError, counted
@@ -22,7 +18,6 @@ from rankwright.key_values import parse_settings
 
 
 def convert(
-    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="IN", help="A file, a folder, a data set's name, or - .")
     ],
@@ -59,7 +54,6 @@ def convert(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Any option of the writer; may be repeated."),
     ] = None,
-    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Convert ranking data between the formats named by "rankwright list formats"."""
@@ -80,7 +74,6 @@ def convert(
         dtype=dtype,
     )
     for_writer = parse_settings(write or [], "--write")
-    gauge = bound_memory(context, memory)
     with warnings.catch_warnings(record=True) as lost:
         warnings.simplefilter("always", UserWarning)
         done = files.convert(
@@ -89,17 +82,15 @@ def convert(
     for message in dict.fromkeys(str(warning.message) for warning in lost):
         console.say(f"warning: {message}")
     if json:
-        console.print_json({**asdict(done), **in_record(gauge)})
+        console.print_json(asdict(done))
     else:
         console.say(
             f"{source} -> {target}: {counted(done.documents, 'document')} of "
             f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
         )
-        print_peak(gauge)
 
 
 def synthetic(
-    context: typer.Context,
     shape: Annotated[str, typer.Argument(help="`rankwright list shapes` shows the names.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="A file or a store folder.")],
     queries: Annotated[
@@ -110,7 +101,6 @@ def synthetic(
     ] = 0,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
-    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Generate synthetic ranking data of any size, written part by part."""
@@ -119,14 +109,12 @@ def synthetic(
     from rankwright.data.files import save_parts
     from rankwright.data.synthetic_data import synthetic_parts
 
-    gauge = bound_memory(context, memory)
     parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_jobs=threads)
     done = save_parts(parts, target)
     if json:
-        console.print_json({**asdict(done), "source": shape, **in_record(gauge)})
+        console.print_json({**asdict(done), "source": shape})
         return
     console.say(
         f"{shape} -> {target}: {counted(done.documents, 'document')} of "
         f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
     )
-    print_peak(gauge)

@@ -11,15 +11,11 @@ from rankwright.cli import console
 from rankwright.cli.options import (
     DaskOption,
     FormatOption,
-    MemoryOption,
     PartsOption,
     ReadOption,
-    bound_memory,
     client_of,
-    in_record,
     on_workers,
     open_with,
-    print_peak,
     read_options,
 )
 from rankwright.errors import DataError, UsageError, counted
@@ -76,7 +72,6 @@ def evaluate(
     ties: Annotated[
         bool, typer.Option("--ties", help="Show worst, mean and best over the orders of ties.")
     ] = False,
-    memory: MemoryOption = None,
     dask: DaskOption = None,
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
@@ -87,7 +82,7 @@ def evaluate(
     from rankwright.metrics.evaluation import evaluate as evaluate_scores
 
     of_run = {"complete": complete, "relevance_level": relevance_level}
-    _check_run(data, run, qrels, of_run, format, read, memory)
+    _check_run(data, run, qrels, of_run, format, read)
     _check_choice(run, load, scores, feature, ties, dask)
     usual = "standard" if run is None else "trec_eval"
     names = [name.strip() for name in (convention or usual).split(",")]
@@ -95,7 +90,6 @@ def evaluate(
         named_metrics(metrics, convention=name)  # a wrong one is an error before anything is read
     check_target(per_query, "--per-query")
     options = read_options(read, format=format)
-    gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     if run is not None:
         results = _of_run(run, qrels, metrics, names, of_run)
@@ -114,11 +108,10 @@ def evaluate(
     if per_query is not None:
         _write_per_query(per_query, qid, results)
     if json:
-        console.print_json({**_as_json(results, ties), **in_record(gauge)})
+        console.print_json(_as_json(results, ties))
         return
     _print_table(results, ties)
     _print_remarks(results)
-    print_peak(gauge)
 
 
 def _check_run(
@@ -128,7 +121,6 @@ def _check_run(
     of_run: dict[str, Any],
     format: str | None,  # noqa: A002
     read: list[str] | None,
-    memory: str | None,
 ) -> None:
     """Refuse a run as data, a run without judgments, and options that do not work with a run."""
     from rankwright.data.streams import plain_suffix
@@ -137,7 +129,7 @@ def _check_run(
     if run is not None:
         if qrels is None:
             raise UsageError(f"{run} is a run; name its judgments with --qrels FILE.")
-        given = {"DATA": data, "--format": format, "--read": read, "--memory": memory}
+        given = {"DATA": data, "--format": format, "--read": read}
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"--run RUN --qrels QRELS is all there is to read; omit {option}.")

@@ -10,12 +10,8 @@ import typer
 from rankwright.cli import console
 from rankwright.cli.options import (
     FormatOption,
-    MemoryOption,
     ReadOption,
-    bound_memory,
-    in_record,
     open_with,
-    print_peak,
     read_options,
 )
 
@@ -24,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def explain(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="A model file.")],
     data: Annotated[str, typer.Argument(help="A file, or the name of a data set.")],
     query: Annotated[str, typer.Option(help="The id of the query.")],
@@ -38,7 +33,6 @@ def explain(
     ] = None,
     format: FormatOption = None,  # noqa: A002
     read: ReadOption = None,
-    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Explain a ranking: of a query, of two documents, or of one under two models.
@@ -51,7 +45,6 @@ def explain(
     if doc is not None and docs is not None:
         raise UsageError("give --doc or --docs, not both.")
     options = read_options(read, format=format)
-    gauge = bound_memory(context, memory)
     models = [model] if against is None else [model, against]
     rankers, documents = open_with(models, lambda: _load(data, options))
     found = explained(
@@ -62,10 +55,9 @@ def explain(
         against=None if against is None else rankers[1],
     )
     if json:
-        console.print_json({**found.to_dict(), **in_record(gauge)})
+        console.print_json(found.to_dict())
     else:
         console.show(str(found))
-        print_peak(gauge)
 
 
 def _load(path: str, options: dict[str, Any]) -> RankingData:

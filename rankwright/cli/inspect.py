@@ -11,11 +11,7 @@ import typer
 from rankwright.cli import console
 from rankwright.cli.options import (
     FormatOption,
-    MemoryOption,
     ReadOption,
-    bound_memory,
-    in_record,
-    print_peak,
     read_options,
 )
 from rankwright.errors import UsageError, counted
@@ -33,7 +29,6 @@ _INFORMATIVE = 0.02  # NDCG@10 that file order may earn before it is worth a war
 
 
 def inspect(
-    context: typer.Context,
     data: Annotated[
         list[str],
         typer.Argument(
@@ -54,7 +49,6 @@ def inspect(
     train: Annotated[
         str | None, typer.Option("--train", help="The training data, for --joint-convexity.")
     ] = None,
-    memory: MemoryOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Summarise data sets, and report problems that bias training or evaluation.
@@ -74,18 +68,16 @@ def inspect(
         raise UsageError("--joint-convexity is a property of a model; give one model file.")
     from rankwright.data.inspect import inspect as look
 
-    gauge = bound_memory(context, memory)
     profile = look(_loaded(data, options))
     sentences = findings(profile)
     if json:
-        console.print_json({**profile.to_dict(), "findings": sentences, **in_record(gauge)})
+        console.print_json({**profile.to_dict(), "findings": sentences})
         return
     for one in profile.data:
         _print_shape(one)
     console.show("findings", "bold")
     for sentence in sentences or ["no problems found."]:
         console.show(f"- {sentence}")
-    print_peak(gauge)
 
 
 def findings(profile: Profile) -> list[str]:

@@ -14,7 +14,6 @@ from rankwright.key_values import parse_parameters, parse_settings
 from rankwright.model_files import is_ranklib, load_model
 
 if TYPE_CHECKING:
-    from rankwright.core.memory import Gauge
     from rankwright.data.ranking_data import RankingData
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
@@ -126,42 +125,6 @@ def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
     for name_of_metric in {made.metric, made.selection_metric}:
         metric(name_of_metric, convention=made.convention)
     return made
-
-
-# --- --memory SIZE ---------------------------------------------------------------------------
-
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        help="Bound on anonymous memory, such as 2GB; large files go through a temporary store.",
-    ),
-]
-
-
-def bound_memory(context: typer.Context, size: str | None) -> Gauge | None:
-    """Bound memory until the command ends and watch its peak; None where no bound is given."""
-    if size is None:
-        return None
-    from rankwright.core.memory import memory_limit
-
-    return context.with_resource(memory_limit(size))
-
-
-def in_record(gauge: Gauge | None) -> dict[str, int]:
-    """Return what ``--json`` reports of memory."""
-    return {} if gauge is None else {"peak_anonymous_bytes": gauge.look()}
-
-
-def print_peak(gauge: Gauge | None) -> None:
-    """Print the peak, where memory was bounded."""
-    if gauge is not None and gauge.limit is not None:
-        from rankwright.core.memory import shown_size
-
-        console.say(
-            f"peak anonymous memory {shown_size(gauge.look())} of {shown_size(gauge.limit)}"
-        )
 
 
 # --- --checkpoint FOLDER --every N --resume --------------------------------------------------
@@ -296,21 +259,12 @@ def load_evaluation_data(
 
 
 def score_and_save(
-    ranker: Ranker, parts: dict[str, RankingData], save: Path | None, gauge: Gauge | None
+    ranker: Ranker, parts: dict[str, RankingData], save: Path | None
 ) -> dict[str, dict[str, float]]:
-    """Return the metrics on each part; Ctrl-C while scoring loses no model.
-
-    Under a bound on memory the model is saved last: a run that passes the bound saves nothing.
-    """
-    if save is not None and gauge is None:
+    """Save the model, then return the metrics on each part: Ctrl-C while scoring loses no model."""
+    if save is not None:
         ranker.save(save)
-    try:
-        return {name: metrics_of(ranker, part) for name, part in parts.items()}
-    finally:
-        if gauge is not None:
-            gauge.check()
-            if save is not None:
-                ranker.save(save)
+    return {name: metrics_of(ranker, part) for name, part in parts.items()}
 
 
 def metrics_of(ranker: Ranker, data: RankingData) -> dict[str, float]:

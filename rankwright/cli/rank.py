@@ -13,16 +13,12 @@ from rankwright.cli import console
 from rankwright.cli.options import (
     DaskOption,
     FormatOption,
-    MemoryOption,
     PartsOption,
     ReadOption,
     ThreadsOption,
-    bound_memory,
     client_of,
     features_of,
-    in_record,
     on_workers,
-    print_peak,
     read_options,
 )
 from rankwright.errors import UsageError, counted
@@ -63,7 +59,6 @@ def rank(
     read: ReadOption = None,
     tag: Annotated[str, typer.Option(help="The run's name, its last column.")] = "rankwright",
     threads: ThreadsOption = None,
-    memory: MemoryOption = None,
     dask: DaskOption = None,
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
@@ -86,7 +81,6 @@ def rank(
         raise UsageError(f"--dask writes TREC runs, not {written}; leave --dask out.")
     _check_output(output)
     options = read_options(read, format=format)
-    gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     how: dict[str, Any] = {"per_group": per_group, "top": top, "tag": tag}
     if client is None:
@@ -94,11 +88,10 @@ def rank(
     else:
         ranked = _on_cluster(client, model, data, n_parts, options, output, how)
     if json:
-        console.print_json({"run": output, **ranked._asdict(), **in_record(gauge)})
+        console.print_json({"run": output, **ranked._asdict()})
         return
     if output != "-":
         console.show(f"wrote {output}: {counted(ranked.queries, 'query')}")
-    print_peak(gauge)
 
 
 class Ranked(NamedTuple):

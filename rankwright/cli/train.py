@@ -16,21 +16,17 @@ from rankwright.cli.options import (
     EveryOption,
     FolderOption,
     FormatOption,
-    MemoryOption,
     ModelOption,
     PartsOption,
     ReadOption,
     ResumeOption,
     SeedOption,
     ThreadsOption,
-    bound_memory,
     checked_ranker,
     checkpoint_of,
     client_of,
-    in_record,
     load_evaluation_data,
     on_workers,
-    print_peak,
     ranker_settings,
     read_options,
     score_and_save,
@@ -117,7 +113,6 @@ def train(
     resume: ResumeOption = False,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
-    memory: MemoryOption = None,
     dask: DaskOption = None,
     n_parts: PartsOption = None,
     json: console.JsonOption = False,
@@ -142,7 +137,6 @@ def train(
     _warn_of_equal_files(train, valid=valid, test=test)
     saved_state = checkpoint_of(checkpoint, every, resume)
     options = read_options(read, format=format)
-    gauge = bound_memory(context, memory)
     client = client_of(context, dask, n_parts)
     read_train = load if clicks is None else load_documents  # which need no grades
     data: Any = (
@@ -161,19 +155,12 @@ def train(
     else:
         _fit_with_progress(fitted, data, parts.get("valid"), saved_state, propensity)
     seconds, compiling = watch.seconds, watch.compile_seconds
-    if gauge is not None:
-        gauge.check(
-            ""
-            if saved_state is None
-            else f"; {saved_state.folder} has the run so far, for --resume"
-        )
-    results = score_and_save(fitted, parts, save, gauge)
+    results = score_and_save(fitted, parts, save)
     if json:
         record = _record(fitted, results, seconds, compiling, save)
-        console.print_json({**record, **why, **in_record(gauge)})
+        console.print_json({**record, **why})
     else:
         _print_results(fitted, results, seconds, compiling, save)
-        print_peak(gauge)
     if fitted.interrupted_:
         console.say("interrupted: this is the best model so far.")
         raise typer.Exit(130)

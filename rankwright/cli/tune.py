@@ -13,17 +13,13 @@ from rankwright.cli.options import (
     ConventionOption,
     DaskOption,
     FormatOption,
-    MemoryOption,
     ModelOption,
     ReadOption,
     SeedOption,
     ThreadsOption,
-    bound_memory,
     checked_ranker,
     client_of,
-    in_record,
     load_evaluation_data,
-    print_peak,
     ranker_settings,
     read_options,
     score_and_save,
@@ -83,7 +79,6 @@ def tune(
     save: Annotated[Path | None, typer.Option(help="Write the best model here.")] = None,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
-    memory: MemoryOption = None,
     dask: DaskOption = None,
     at_once: Annotated[
         int | None,
@@ -106,7 +101,6 @@ def tune(
     checked_folds(folds, valid is not None)
     _check_targets(save, storage)
     options = read_options(read, format=format)
-    gauge = bound_memory(context, memory)
     elsewhere = _elsewhere(context, dask, at_once)
     data = load(train, **options)
     parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)
@@ -127,14 +121,11 @@ def tune(
             random_state=seed,
             **elsewhere,
         )
-    results = score_and_save(found.ranker, parts, save, gauge).get("test", {})
+    results = score_and_save(found.ranker, parts, save).get("test", {})
     if json:
-        console.print_json(
-            {**_record(found, results, save, validation is None), **in_record(gauge)}
-        )
+        console.print_json(_record(found, results, save, validation is None))
     else:
         _print_result(found, results, save, validation is None)
-        print_peak(gauge)
 
 
 def _check_targets(save: Path | None, storage: str | None) -> None:

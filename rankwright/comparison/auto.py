@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import blocks
+from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import both, check_above_zero, seed_of
 from rankwright.core.types import F64, I64
 from rankwright.data.content import query_prints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
@@ -15,6 +16,7 @@ from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
 
 _BLOCK = 1 << 22
+_BLOCK_BYTES = 1 << 24
 _WHOLE = 1 << 53  # up to here a double holds every whole number
 _LAST_STEP = 2.0**104  # between the two highest float32
 
@@ -45,6 +47,14 @@ def as_feature_matrix(X: Any) -> FloatMatrix:
     array = np.ascontiguousarray(array)
     _refuse_infinite(array)
     return array
+
+
+def blocks(X: FloatMatrix) -> Iterator[slice]:
+    """Yield the rows of a matrix in slices of about `_BLOCK_BYTES` each."""
+    n, d = X.shape
+    step = max(1, _BLOCK_BYTES // max(1, d * X.dtype.itemsize))
+    for lo in range(0, n, step):
+        yield slice(lo, min(lo + step, n))
 
 
 def not_above(values: F64, kind: Any = np.float32) -> AnyArray:

@@ -16,7 +16,6 @@ the entry points ``rankwright.formats``, with
 from __future__ import annotations
 
 import inspect
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,16 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from rankwright import registry
-from rankwright.core.memory import memory_bound
-from rankwright.data.ranking_data import PER_DOCUMENT, PartsDifferError, RankingData
-from rankwright.data.store import Store, is_store
-from rankwright.data.streams import COMPRESSED, beside, missing_file, plain_suffix, refuse_unread
+from rankwright.data.ranking_data import PER_DOCUMENT, RankingData
+from rankwright.data.store import is_store
+from rankwright.data.streams import beside, missing_file, plain_suffix, refuse_unread
 from rankwright.errors import DataError, UsageError, counted, quoted
 
-_PACKED = {*COMPRESSED, ".parquet", ".arrow", ".feather"}
-_UNPACKED = 8  # times as large as the file
-_ARRAYS_PER_BYTE = 2  # a text of "1:0 2:0 ..." has few bytes a value, and reading takes memory too
-_EASY_SHARE = 4  # of the bound, below which a file is read as a whole
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
 SIZES = ("query", "group")  # suffixes of LightGBM's and XGBoost's files of query sizes
 
@@ -114,11 +108,9 @@ def check_options(
 
 
 def read_file(path: str | Path, name: str, **options: Any) -> RankingData:
-    """Read a file in the format ``name``; a large one by way of a store, if memory is bounded."""
+    """Read a file in the format ``name``."""
     chosen = format_named(name)
     check_options(name, "read", chosen.read, options)
-    if _is_large(path, chosen):
-        return _through_store(path, chosen, options)
     data: RankingData = chosen.read(path, **options)
     return data
 
@@ -126,32 +118,6 @@ def read_file(path: str | Path, name: str, **options: Any) -> RankingData:
 def by_runs(reader: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Let an id that comes back in LETOR text through to the writer, who can ask for a whole."""
     return {"lists": "adjacent", **options} if "lists" in options_of(reader.read) else options
-
-
-def _is_large(path: str | Path, reader: Any) -> bool:
-    """Return whether a file might fill a good part of the memory that is allowed."""
-    most = memory_bound.get()
-    if most is None or not hasattr(reader, "read_parts") or Path(path).is_dir():
-        return False
-    try:
-        size = Path(path).stat().st_size
-    except OSError:  # standard input, or a file that is not there
-        return False
-    packed = Path(path).suffix.lower() in _PACKED
-    return _ARRAYS_PER_BYTE * size * (_UNPACKED if packed else 1) > most // _EASY_SHARE
-
-
-def _through_store(path: str | Path, reader: Any, options: dict[str, Any]) -> RankingData:
-    """Return the data of a file by way of a temporary store, removed once it is mapped."""
-    with tempfile.TemporaryDirectory(prefix="rankwright-") as folder:
-        store = Path(folder) / "data.store"
-        try:
-            parts = reader.read_parts(path, **by_runs(reader, options))
-            write_parts(parts, path, store, "store", Store(), {})
-        except PartsDifferError:  # together they may do; a store would forget the order of rows
-            data: RankingData = reader.read(path, **options)
-            return data
-        return Store().read(store)
 
 
 # --- writing ---------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from scipy import sparse
 
 from rankwright.core.checks import HIGHEST_GRADE, check_csr, check_offsets, extremes
 from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
-from rankwright.core.memory import scratch, taken_rows
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.frames import (
     AllCategories,
@@ -496,7 +495,7 @@ class RankingData(ByQuery[Query]):
                 f"out those that the ranker was not fitted on, from feature {n_features + 1}."
             )
         if isinstance(self.X, np.ndarray):
-            padded = scratch((self.n_documents, n_features), self.X.dtype)
+            padded = np.empty((self.n_documents, n_features), self.X.dtype)
             padded[:, : self.n_features] = self.X
             padded[:, self.n_features :] = 0.0
             return self._replace(X=padded, feature_names=None)
@@ -560,7 +559,7 @@ class RankingData(ByQuery[Query]):
 
     def _taken(self, rows: I64) -> dict[str, Any]:
         """Return the features of these rows, and all else that has a value for each."""
-        taken: dict[str, Any] = {"X": taken_rows(self.X, rows)}
+        taken: dict[str, Any] = {"X": self.X[rows]}
         for name in _ROW_ARRAYS:
             values = getattr(self, name)
             taken[name] = None if values is None else values[rows]

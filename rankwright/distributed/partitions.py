@@ -28,7 +28,6 @@ import numpy as np
 
 from rankwright import registry
 from rankwright.core.dtypes import as_float_vector
-from rankwright.core.memory import shown_size
 from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.files import load
 from rankwright.data.formats import format_of
@@ -628,6 +627,14 @@ def check_memory(parts: Sequence[Shape], limit: int | None) -> None:
                 f"more than a worker can hold (the memory limit is {shown_size(limit)}); give more "
                 "parts (n_parts=...) or workers more memory."
             )
+
+
+def shown_size(size: float) -> str:
+    """Return a number of bytes as people write it: "1.53 GB"."""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
+        if size >= 1000**power:
+            return f"{size / 1000**power:.3g} {unit}"
+    return f"{size:.0f} bytes"
 
 
 def _reshaped(shape: Shape, width: int, as_text: bool) -> Shape:

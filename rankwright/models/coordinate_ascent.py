@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.memory import blocks
+from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix

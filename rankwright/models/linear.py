@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.memory import blocks, like_csr, scratch
+from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import Part, check_choice, part_name, with_params
 from rankwright.core.products import (
     one_blas_thread,
@@ -489,7 +489,6 @@ def ridges(l2: float | str) -> tuple[float, ...]:
 # Missing feature values (NaN) for models that need a number in every place.
 
 
-_VALUES = 1 << 20  # of a sparse matrix that are looked at together
 _ROWS_WITH_GAPS = 1 << 14  # that are copied and filled together
 
 
@@ -528,14 +527,11 @@ def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
             "(--set missing=mean, --model trees)",
         )
     if sparse.issparse(X):
-        values = scratch(X.data.shape, X.data.dtype)
-        for lo in range(0, X.nnz, _VALUES):
-            block = slice(lo, lo + _VALUES)
-            values[block] = X.data[block]
-            gaps = lo + np.flatnonzero(np.isnan(values[block]))
-            values[gaps] = fill[X.indices[gaps]]
-        return like_csr(values, X)
-    out = scratch(X.shape, X.dtype)
+        copy = X.copy()
+        gaps = np.flatnonzero(np.isnan(copy.data))
+        copy.data[gaps] = fill[copy.indices[gaps]]
+        return copy
+    out = np.empty(X.shape, X.dtype)
     for block in blocks(X):
         out[block] = X[block]
         rows, column = np.nonzero(np.isnan(out[block]))

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.memory import scratch
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 
@@ -102,7 +101,7 @@ class RuleTable:
         else:
             found = [_equal_cuts(values, int(n_candidates)) for values in columns]
         most = max((len(cuts) for cuts in found), default=0)
-        codes = scratch((d, n), np.uint8 if most < 256 else np.int32)
+        codes = np.empty((d, n), np.uint8 if most < 256 else np.int32)
         for f, cuts in enumerate(found):
             values = column(X, f)
             codes[f] = np.where(np.isnan(values), 0, np.searchsorted(cuts, values))

@@ -25,7 +25,6 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.memory import memory_bound, room, trim_memory
 from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.parameters import Part
@@ -51,10 +50,6 @@ if TYPE_CHECKING:  # imported on use: scoring does without
 
 _MOST_LEAVES = 131_072  # of LightGBM
 BIN_ROWS = 1 << 16  # documents that thresholds come from, at most: LightGBM's buffers double
-_PER_VALUE = 24  # bytes: a value as float64, its row, and the growth of both
-_PER_DOCUMENT = 100  # bytes: scores, gradients, curvatures and the rows of each leaf
-_PER_ROUND = 64  # bytes a document: gradients on their way to LightGBM
-_SHARE = 4  # of a bound on memory, for finding thresholds
 _SMALL, _LARGE = 20_000, 100_000  # documents
 _PER_QUERY = 100  # documents that a query counts for at most
 _BY_SIZE: dict[str, Callable[[float], Any]] = {
@@ -294,17 +289,16 @@ class Trees(Part):
 
     def lightgbm_params(self, data: RankingData, seed: int, n_jobs: int | None) -> dict[str, Any]:
         """Return LightGBM's parameters; with these its result depends on data and seed alone."""
-        plan = plan_bins(data.n_documents, data.n_features, self.max_bins, data.X.dtype.itemsize)
         params: dict[str, Any] = {
             "objective": "none",
             "metric": "none",
             "verbosity": -1,
             "deterministic": True,
-            ("force_row_wise" if plan.by_row else "force_col_wise"): True,
+            "force_row_wise": True,
             "num_threads": lightgbm_threads(data.n_documents, thread_count(n_jobs)),
             "seed": seed,
             "feature_pre_filter": False,
-            "bin_construct_sample_cnt": plan.sample,
+            "bin_construct_sample_cnt": BIN_ROWS,
             "max_bin": self.max_bins,
             "num_leaves": self.num_leaves,
             "learning_rate": self.learning_rate,
@@ -444,8 +438,8 @@ def _new_trees(booster: lgb.Booster, since: int, *, later: bool) -> str:
 class BinnedData:
     """Train and valid data as LightGBM bins them, once for any number of boosters.
 
-    Mapped features are read row by row and never copied. Where the bins of all documents do not fit
-    into a bound on memory, they are those of a sample.
+    Mapped features are read row by row and never copied. Thresholds come from a sample of
+    `BIN_ROWS` documents if there are more.
     """
 
     def __init__(
@@ -458,7 +452,6 @@ class BinnedData:
         if count < data.n_documents:  # drawn by us: LightGBM would go by the order of the rows
             seed = self._params["seed"]
             sample = self._bins(data.X[content_sample(data, count, seed=seed)], None)
-            trim_memory()
         self._train, self._train_bins = data, self._bins(data.X, sample)
         self._valid = [] if valid is None else [(valid, self._bins(valid.X, self._train_bins))]
 
@@ -565,41 +558,3 @@ def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData)
     for name, sign in monotone.items():
         signs[_column(name, data)] = sign
     return signs
-
-
-# --- bins within a bound on memory ------------------------------------------------------------
-#
-# Bins take a byte for each value (half of one up to 15 bins, two above 255), and as much again
-# where LightGBM keeps them by row, which is quicker and changes no tree. Finding the thresholds
-# takes `_PER_VALUE` bytes for each value looked at, so a sample of `BIN_ROWS` documents is looked
-# at where there are more, and a smaller one where that would take more than a quarter of the bound;
-# its size then depends on the bound and the number of features alone.
-
-
-class BinPlan(NamedTuple):
-    """How many documents the thresholds come from, and whether bins are kept by row too."""
-
-    sample: int
-    by_row: bool
-
-
-def plan_bins(n: int, d: int, max_bins: int, itemsize: int) -> BinPlan:
-    """Return what fits into the bound, everything where there is none."""
-    most, free = memory_bound.get(), room()
-    if most is None or free is None:
-        return BinPlan(BIN_ROWS, by_row=True)
-    fits = max(1, most // (_SHARE * max(1, d) * (_PER_VALUE + itemsize)))
-    return BinPlan(
-        min(BIN_ROWS, fits),
-        by_row=tree_bytes(n, d, max_bins, by_row=True) + n * _PER_ROUND <= free - most // 16,
-    )
-
-
-def tree_bytes(n: int, d: int, max_bins: int, *, by_row: bool = False) -> int:
-    """Return what LightGBM needs to train on n documents of d features."""
-    bins = n * d * _bits(max_bins) // 8
-    return (2 if by_row else 1) * bins + n * _PER_DOCUMENT
-
-
-def _bits(max_bins: int) -> int:
-    return 4 if max_bins <= 15 else 8 if max_bins <= 255 else 16

@@ -34,7 +34,6 @@ from rankwright.data.frames import categories_to_json
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import atomic_path, make_folder
 from rankwright.errors import DataError, UsageError
-from rankwright.models.trees import plan_bins
 from rankwright.persist.model_file import kept_parameters
 
 if TYPE_CHECKING:
@@ -283,19 +282,9 @@ def run_receipt(
         "training data": digest_in_order(data, ranker.n_jobs),
         "valid data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "start": None if start is None else _digest_of_model(start),
-        "sample": _sample_of_thresholds(ranker, data),
     }
     as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return as_read
-
-
-def _sample_of_thresholds(ranker: Ranker, data: RankingData | str) -> int | None:
-    """Return how many documents a bound on memory leaves for the thresholds of trees."""
-    if isinstance(data, str) or ranker.model_name not in ("trees", "forest"):
-        return None
-    bins: int = ranker._part_of("model").max_bins
-    sample = plan_bins(data.n_documents, data.n_features, bins, data.X.dtype.itemsize).sample
-    return sample if sample < data.n_documents else None
 
 
 def _versions() -> dict[str, str]:
@@ -351,7 +340,7 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
     now = {"rankwright": here["rankwright"], **here["libraries"]}
     # Parameters of another release differ in names and defaults, which a user cannot set back.
     _check_version(folder, "rankwright", made, now)
-    for name in ("ranker", "parameters", "training data", "valid data", "start", "sample"):
+    for name in ("ranker", "parameters", "training data", "valid data", "start"):
         if there.get(name) != here.get(name):
             what = _difference(name, there.get(name), here.get(name))
             raise UsageError(
@@ -379,9 +368,6 @@ def _difference(name: str, there: Any, here: Any) -> str:
         return ", ".join(f"{k} was {before.get(k)!r} and is {now.get(k)!r}" for k in differ[:3])
     if name == "ranker":
         return f"the ranker was {there} and is {here}"
-    if name == "sample":
-        had, has = ("all" if count is None else f"{count:,}" for count in (there, here))
-        return f"thresholds came from {had} documents and come from {has}, as --memory has it"
     shown = name.replace("valid data", "validation data")  # a key of checkpoints since 0.1
     if there is None or here is None:
         had, has = ("none" if digest is None else "given" for digest in (there, here))

@@ -32,7 +32,6 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups
-from rankwright.core.memory import memory_bound
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -68,7 +67,6 @@ from rankwright.rankers.inputs import (
     warn_of_equal_grades,
     warn_of_equal_scores,
 )
-from rankwright.rankers.memory_estimate import check_memory
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import (
     IterationCallback,
@@ -451,8 +449,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if len(sets) == 1:
             (valid,) = sets.values()
         model = self.make_model()
-        if memory_bound.get() is not None:
-            check_memory(self, model, data, valid)
         callback = Selection(
             metric=self.selection_metric,
             convention=self.convention,

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwright import registry
-from rankwright.core.memory import blocks
+from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import check_whole, check_zero_or_more, seed_of
 from rankwright.core.types import F64, I64, AnyArray, FittedModel
 from rankwright.data.ranking_data import RankingData

@@ -57,7 +57,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwright.core.memory import taken_rows
 from rankwright.core.parameters import check_choice, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Model
 from rankwright.data.click_log import ClickLog, codes_of_ids
@@ -336,7 +335,7 @@ class _Documents:
         if not len(y) or y.min() == y.max():
             return np.full(X.shape[0], max(0.0, float(np.average(relevance, weights=weight))))
         data = RankingData(
-            taken_rows(self.rows.X, self.first[fitted]),
+            self.rows.X[self.first[fitted]],
             y,
             np.array([0, len(y)]),
             np.zeros(1, np.int64),
@@ -361,7 +360,7 @@ class _Documents:
     def _with(self, relevance: F64, weight: F64 | None) -> RankingData:
         rows, sizes = self.rows, np.bincount(self.query, minlength=self.rows.n_queries)
         return RankingData(
-            X=taken_rows(rows.X, self.first),
+            X=rows.X[self.first],
             y=np.maximum(relevance, 0.0),
             indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             qid=rows.qid,

@@ -15,7 +15,6 @@ from scipy import sparse
 from sklearn import get_config
 
 from rankwright.core.dtypes import as_feature_matrix
-from rankwright.core.memory import taken_columns
 from rankwright.core.order import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.content import query_prints
@@ -169,7 +168,7 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
         )
     columns = _columns_by_name(data.feature_names, valid.feature_names, "the validation data")
     if columns is not None:
-        features = as_feature_matrix(taken_columns(valid.X, columns))
+        features = as_feature_matrix(_taken_columns(valid.X, columns))
         valid = replace(valid, X=features, feature_names=data.feature_names)
     if valid.n_features != data.n_features:
         raise DataError(
@@ -194,7 +193,7 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
         if X.categories:
             features = recoded(features, X.feature_names, X.categories, categories, "X")
         if columns is not None:
-            features = taken_columns(features, columns)
+            features = _taken_columns(features, columns)
     elif names is not None and (categories or frame_categories(X)):
         wanted = [str(name) for name in (names if known is None else known)]
         features = as_feature_matrix(encoded_features(X, wanted, categories))
@@ -433,6 +432,11 @@ def _by_column_names(
     return RankingData.from_arrays(**{**found, **arrays})
 
 
+def _taken_columns(X: FloatMatrix, columns: Sequence[int]) -> FloatMatrix:
+    """Return ``X[:, columns]`` row by row in memory, which indexing a dense matrix does not."""
+    return np.take(X, columns, axis=1) if isinstance(X, np.ndarray) else X[:, columns]
+
+
 def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
     """Return ranking data with the chosen features alone."""
     if data.feature_names is None:
@@ -443,7 +447,7 @@ def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
     names, columns = _feature_columns(data.feature_names, features, drop)
     if columns is None:
         return data
-    X = as_feature_matrix(taken_columns(data.X, columns))
+    X = as_feature_matrix(_taken_columns(data.X, columns))
     known = _named(data.categories, names) or None
     return replace(data, X=X, feature_names=tuple(names), categories=known)
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import typer
+from command import run_json
 from typer.testing import CliRunner
 
 import rankwright
@@ -123,3 +124,10 @@ def test_exit_code_of_bad_input(tmp_path):
     assert done.stderr.count("\n") == 1
     assert "t.txt, line 1" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
+
+
+def test_synthetic_data_are_written_in_parts(tmp_path):
+    store = tmp_path / "t.store"
+    found = run_json("synthetic", "mq2008", store, "--queries", 8, "--first", 2)
+    assert found["queries"] == 8
+    assert rankwright.load(store).qid.tolist() == list(range(3, 11))

@@ -1,12 +1,10 @@
 """What is wrong with a command is reported before data is read: none of these files exists."""
 
-from types import SimpleNamespace
-
 import pytest
 from command import sentence
 from small_data import small_data
 
-from rankwright.cli.options import checked_ranker, print_peak
+from rankwright.cli.options import checked_ranker
 from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
 
@@ -46,7 +44,6 @@ def folder(tmp_path_factory):
         ((*TUNE, "--set", "l2=1", "--set", "pairs=query"), "has nothing to search"),
         ((*TUNE, "--storage", "no/trials.log"), "no is not a folder; make it"),
         ((*TUNE, "--at-once", "2"), "--at-once needs --dask"),
-        ((*TUNE, "--memory", "lots"), "'lots' is not an amount of memory"),
         ((*EVALUATE, "--metrics", "ncdg@10"), "there is no metric 'ncdg'"),
         ((*EVALUATE, "--convention", "standard,foo"), "there is no convention 'foo'"),
         ((*EVALUATE, "--per-query", "no/values.tsv"), "no is not a folder; make it"),
@@ -68,7 +65,6 @@ def folder(tmp_path_factory):
         ((*RANK, "-o", "no/run.txt"), "no is not a folder; make it"),
         ((*RANK, "--threads", "0"), "the number of threads must be 1 or more"),
         (("rank", "nothing.rw", "absent.txt"), "nothing.rw does not exist"),
-        ((*RANK, "--memory", "0"), "an amount of memory must be more than nothing"),
         ((*EXPLAIN, "--against", "nothing.rw"), "nothing.rw does not exist"),
         ((*EXPLAIN, "--doc", "1", "--docs", "1", "2"), "give --doc or --docs, not both"),
         (("demo", "-o", "no/report.html"), "no is not a folder; make it"),
@@ -90,11 +86,3 @@ def test_each_part_of_a_ranker_is_checked():
     ):
         with pytest.raises(UsageError, match=words):
             checked_ranker("ranker", **parameters)
-
-
-def test_the_peak_is_printed_where_memory_was_bounded(capsys):
-    for gauge in (None, SimpleNamespace(limit=None, look=lambda: 1 << 20)):
-        print_peak(gauge)
-    assert capsys.readouterr().err == ""
-    print_peak(SimpleNamespace(limit=3 << 20, look=lambda: 1 << 20))
-    assert capsys.readouterr().err.startswith("peak anonymous memory 1")

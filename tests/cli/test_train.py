@@ -7,8 +7,9 @@ import pytest
 from command import run, run_json, sentence
 from small_data import small_data
 
-from rankwright import losses, models, solvers
-from rankwright.data.files import save
+from rankwright import losses, models, solvers, synthetic
+from rankwright.cli import options
+from rankwright.data.files import convert, save
 from rankwright.persist.model_file import load_model
 
 GBDT = ("train", "gbdt", "--set", "n_estimators=5")
@@ -194,3 +195,21 @@ def test_hidden_layers_are_a_list_and_go_by_their_name_here(tmp_path):
     assert load_model(model).hidden_layer_sizes == (8, 4)
     said = sentence("train", "ranknet", "--train", data, "--set", "hidden_layer_sizes=8,a")
     assert "hidden_layer_sizes must be whole numbers" in said
+
+
+def test_a_run_interrupted_while_it_scores_keeps_its_model(files, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "metrics_of", interrupted)
+    run(*GBDT, *parts(files), "--save", tmp_path / "m.rw", code=130)
+    assert load_model(tmp_path / "m.rw").booster_.num_trees() > 0
+
+
+def test_text_gives_the_model_that_its_store_gives(tmp_path):
+    text, store = tmp_path / "t.txt.gz", tmp_path / "t.store"
+    save(synthetic("mslr10k", queries=20), text)
+    convert(text, store)
+    for name, path in (("a", text), ("b", store)):
+        run("train", "memr", "--train", path, "--save", tmp_path / name, "--set", "max_iter=3")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

@@ -37,7 +37,6 @@ FREE = {
     "load",
     "load_model",
     "loss",
-    "memory_limit",
     "metric",
     "out_of_fold",
     "ranker",

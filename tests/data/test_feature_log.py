@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from reference.same_data import assert_same
 
 import rankwright as rw
-from rankwright.core.memory import memory_limit
-from rankwright.data import feature_log, formats
+from rankwright.data import feature_log
 from rankwright.data.feature_log import FeatureLog
 from rankwright.data.files import convert, load_documents
 from rankwright.data.ranking_data import concatenate
@@ -276,9 +275,6 @@ def test_parts_hold_whole_queries_and_make_the_same_data(tmp_path, monkeypatch):
     assert_same(concatenate(parts), whole)
     convert(path, tmp_path / "log.store", judgments=judged)
     assert_same(rw.load(tmp_path / "log.store"), whole)
-    monkeypatch.setattr(formats, "_EASY_SHARE", 1 << 60)
-    with memory_limit("90GB"):
-        assert_same(rw.load(path, judgments=judged), whole)
 
 
 def test_what_parts_cannot_do_is_read_as_a_whole(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from small_data import small_data
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.cluster import ClusterError
-from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.distributed.partitions import Partitions, partitions, shown_size
 from rankwright.errors import DataError, UsageError
 
 DATA = small_data(queries=9, documents=5, features=3)
@@ -301,3 +301,9 @@ def test_the_parts_of_a_worker_are_one_task_and_come_back_in_order(client):
 
 def _first_query(part):
     return int(part.qid[0])
+
+
+def test_sizes_are_shown_with_three_digits():
+    assert shown_size(1_534_000_000) == "1.53 GB"
+    assert shown_size(20_000_000) == "20 MB"
+    assert shown_size(12) == "12 bytes"

@@ -24,8 +24,8 @@ SHELL = ("console", "bash", "sh", "shell")
 NOT_RUN = {}
 """Lines that are shown and cannot be run in a test, with the reason."""
 
-OWN_PROCESS = ("--dask", "--memory")
-"""Options whose commands get a process of their own: workers are started, memory is bounded."""
+OWN_PROCESS = ("--dask",)
+"""Options whose commands get a process of their own: workers are started."""
 
 _FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([\w.-]+)"')

@@ -124,7 +124,6 @@ def test_data_that_cannot_be_meant(reported, folder, did, name, content):
         ("gave a number as the metric that selects", ("--set", "metric=5")),
         ("set what has an option of its own", ("--set", "seed=3")),
         ("gave an option and its setting", ("--metric", "map", "--set", "metric=map")),
-        ("wrote an amount of memory in words", ("--memory", "lots")),
         ("gave a parameter out of range", ("--set", "learning_rate=-1")),
         ("wrote a setting without =", ("--set", "n_estimators:5")),
         ("misspelt a metric", ("--metric", "ndgc@10")),
@@ -148,7 +147,6 @@ def test_options_that_cannot_be_meant(reported, did, arguments):
         (("--set", "convention=letor3"), "convention is set by --convention"),
         (("--set", "name=memr"), "GBDT has no parameter 'name'"),
         (("--model", "trees", "--set", "model=trees"), "model is given twice"),
-        (("--memory", "9" * 400), "an amount of memory must be realistic"),
     ],
 )
 def test_settings_that_have_another_place(run, arguments, words):

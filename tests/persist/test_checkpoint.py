@@ -13,9 +13,7 @@ from safetensors.numpy import save as save_arrays
 from scipy import sparse
 from small_data import small_data
 
-from rankwright.core.memory import memory_limit
 from rankwright.errors import DataError, UsageError
-from rankwright.models import trees
 from rankwright.persist import checkpoint as module
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
@@ -221,7 +219,6 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
         ({"training data": "bb"}, "the training data is not the same"),
         ({"valid data": "cc"}, "the validation data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
-        ({"sample": 2000}, "thresholds came from all documents and come from 2,000, as --memory"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
         ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
         ({"libraries": {}}, "was written with numpy 2, this is None"),
@@ -269,16 +266,6 @@ def test_a_fit_on_the_same_values_in_a_sparse_matrix_is_refused(tmp_path):
         ranker("gbdt", n_estimators=3).fit(
             replace(DATA, X=sparse.csr_array(DATA.X)), checkpoint=Checkpoint(tmp_path, resume=True)
         )
-
-
-def test_a_bound_on_memory_that_changes_the_trees_is_refused(tmp_path, monkeypatch):
-    ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
-    again = Checkpoint(tmp_path, resume=True)
-    with memory_limit("90GB"):
-        assert ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again).resumed_from_ is not None
-        monkeypatch.setattr(trees, "_SHARE", 10**9)
-        with pytest.raises(UsageError, match="thresholds came from all documents and come from "):
-            ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=again)
 
 
 def test_threads_and_words_may_change(tmp_path):
