@@ -56,14 +56,13 @@ def clicks_of(rows, user):
         yield np.array(clicked), p
 
 
-def value(scores, user, gain, *, temperature=0.0, first=False):
+def value(scores, user, gain, *, temperature=0.0):
     """Return the expected metric of a policy."""
     total = 0.0
     for q, (lo, hi) in enumerate(bounds()):
         for rows, chances in lists_of(scores, lo, hi, temperature):
             for clicked, p in clicks_of(rows, user):
-                counted = clicked * (np.cumsum(clicked) - clicked == 0) if first else clicked
-                total += SHARES[q] * np.prod(chances) * p * float(gain[: len(rows)] @ counted)
+                total += SHARES[q] * np.prod(chances) * p * float(gain[: len(rows)] @ clicked)
     return total
 
 

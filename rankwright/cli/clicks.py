@@ -219,9 +219,7 @@ def evaluate(
             help="Features of the documents of each query, with document ids.",
         ),
     ],
-    metric: Annotated[
-        str, typer.Option(help="ctr@k, clicks@k, dcg@k, hit@k or mrr@k, per session.")
-    ] = "ctr@5",
+    metric: Annotated[str, typer.Option(help="ctr@k, clicks@k or dcg@k, per session.")] = "ctr@5",
     estimator: EstimatorOption = "dr",
     temperature: Annotated[
         float,
@@ -231,7 +229,7 @@ def evaluate(
     click_model: Annotated[
         str | None,
         typer.Option(
-            "--click-model", help="For dm, dr and cascade_dr: the name of a click model to fit."
+            "--click-model", help="For dr and cascade_dr: the name of a click model to fit."
         ),
     ] = None,
     logged: Annotated[
@@ -259,9 +257,9 @@ def evaluate(
     from rankwright.data.click_files import load_log
     from rankwright.data.files import load
 
-    if click_model is not None and estimator not in ("dm", "dr", "cascade_dr"):
+    if click_model is not None and estimator not in ("dr", "cascade_dr"):
         raise UsageError(
-            f"--click-model is for the estimators dm, dr and cascade_dr, not for {estimator}."
+            f"--click-model is for the estimators dr and cascade_dr, not for {estimator}."
         )
     rankers, data = open_with(models, lambda: load(features))
     names = models if len(set(models)) == len(models) else [

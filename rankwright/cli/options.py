@@ -61,8 +61,7 @@ def set_option(what: str) -> Any:
 EstimatorOption = Annotated[
     str,
     typer.Option(
-        help="How clicks are estimated from a log: ips, snips, dr, rips, cascade_dr, sips, pi, pbm "
-        "or dm."
+        help="How clicks are estimated from a log: ips, snips, dr, rips, cascade_dr, sips or pbm."
     ),
 ]
 PropensityOption = Annotated[

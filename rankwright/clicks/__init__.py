@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from rankwright.clicks.off_policy import PolicyValue as PolicyValue
     from rankwright.clicks.off_policy import estimate_value as estimate_value
     from rankwright.clicks.off_policy import plot_values as plot_values
-    from rankwright.clicks.policies import pseudo_inverse_weights as pseudo_inverse_weights
     from rankwright.clicks.policies import slot_probabilities as slot_probabilities
     from rankwright.clicks.policy_evaluation import PolicyComparison as PolicyComparison
     from rankwright.clicks.policy_evaluation import SupportError as SupportError
@@ -119,7 +118,6 @@ _MODULES = {
     "open_log": "rankwright.data.click_files",
     "plot_interleaving": "rankwright.clicks.interleaving_score",
     "plot_values": "rankwright.clicks.off_policy",
-    "pseudo_inverse_weights": "rankwright.clicks.policies",
     "save_log": "rankwright.data.click_files",
     "score_interleaving": "rankwright.clicks.interleaving_score",
     "simulate": "rankwright.clicks.simulation",

@@ -7,29 +7,21 @@ over what the new policy would show, sums over the slots of a session and means 
 
     ips         V = mean of sum w_l r_l                         [horvitz1952generalization]     (1)
     snips       V = sum over l of mean(w_l r_l) / mean(w_l)     [swaminathan2015self]           (2)
-    dm          V = mean of sum b_l: the direct method, without weights                         (3)
-    dr          V = mean of sum b_l + w_l (r_l - q_l)           [dudik2014doubly]               (4)
-    sndr        V = mean of sum b_l + w_l (r_l - q_l) / mean(w_l)                               (5)
-    cascade_dr  V = mean of sum w_l (r_l - q_l) + w_{l-1} b_l, w_0 = 1  [kiyohara2022doubly]    (6)
+    dr          V = mean of sum b_l + w_l (r_l - q_l)           [dudik2014doubly]               (3)
+    cascade_dr  V = mean of sum w_l (r_l - q_l) + w_{l-1} b_l, w_0 = 1  [kiyohara2022doubly]    (4)
 
-A ``limit`` L makes weights smaller, which trades variance for bias: w becomes min(w, L) in (1),
-(2), (4), (5) and (6), and
-
-    switch_dr         (4) with w only where w <= L              [wang2017optimal]               (7)
-    shrink_dr         (4) with L w / (w^2 + L)                  [su2020doubly]                  (8)
-    sub_gaussian_ips  (1) with w / (1 - L + L w), L from 0 to 1 [metelli2021subgaussian]        (9)
+A ``limit`` L makes weights smaller, which trades variance for bias: w becomes min(w, L).
 
 What the weight is a ratio of decides what is assumed about users, and the name of (1) for lists:
 the whole list (standard slate IPS: nothing is assumed), the list down to the slot (RIPS: a click
 does not depend on what is below it, `mcinerney2020counterfactual`), the document at the slot (IIPS:
-nor on what is above, `li2018offline`). `rankwright.clicks.policies` has these and the weights of
-the pseudo-inverse estimator.
+nor on what is above, `li2018offline`). `rankwright.clicks.policies` has these.
 
 Each estimator is a mean of terms, or is one to first order (the delta method); weights make their
 distribution skewed. The interval is Student's after Hall's cubic transformation, which removes the
 skewness [hall1992removal]: with n units, their mean m, deviation d and skewness g,
 
-    low, high = m - d T(+-t),   T(x) = 3/g ((1 + g (x / sqrt(n) - g / (6 n)))^(1/3) - 1)       (10)
+    low, high = m - d T(+-t),   T(x) = 3/g ((1 + g (x / sqrt(n) - g / (6 n)))^(1/3) - 1)        (5)
 
 Sessions of one query are alike, so that the units are whole clusters (queries) where these are
 given; the deviation is then that of their sums. It was chosen by simulation: with skewed weights
@@ -57,20 +49,8 @@ from rankwright.errors import DataError, UsageError
 from rankwright.figures import COLOURS, import_matplotlib, new_axes, plain_axes
 
 LEVEL = 0.95
-ESTIMATORS = (
-    "ips",
-    "snips",
-    "dm",
-    "dr",
-    "sndr",
-    "switch_dr",
-    "shrink_dr",
-    "sub_gaussian_ips",
-    "cascade_dr",
-)
-_WITH_MODEL = ("dm", "dr", "sndr", "switch_dr", "shrink_dr", "cascade_dr")
-_WITH_LIMIT = ("switch_dr", "shrink_dr", "sub_gaussian_ips")
-_NORMALISED = ("snips", "sndr")
+ESTIMATORS = ("ips", "snips", "dr", "cascade_dr")
+_WITH_MODEL = ("dr", "cascade_dr")
 _FEWEST_UNITS = 10
 """Units with a term of their own that an interval needs,"""
 _FEWEST_EFFECTIVE = 30.0
@@ -92,7 +72,7 @@ def add_up_sessions(indptr, weight, reward, out):  # type: ignore[no-untyped-def
 
 @kernel
 def add_up_cascade(indptr, weight, reward, predicted, expected, out):  # type: ignore[no-untyped-def]
-    """Write the sum of (6) of each session."""
+    """Write the sum of (4) of each session."""
     for s in range(len(indptr) - 1):
         total = 0.0
         above = 1.0
@@ -199,13 +179,10 @@ class PolicyValue:
             f"{self.metric} of {self.name} would be {self.value:.4f} ({between}), by "
             f"{self.estimator} from {self.sessions:,.0f} sessions; the unit of "
             f"the interval is the {self.unit} ({self.units:,}).",
+            f"Effective sample: {self.effective_sample_size:,.0f} sessions; largest weight "
+            f"{self.maximum_weight:.3g}; the log has shown {self.support:.1%} of what it would "
+            "show.",
         ]
-        if not math.isnan(self.effective_sample_size):
-            lines.append(
-                f"Effective sample: {self.effective_sample_size:,.0f} sessions; largest weight "
-                f"{self.maximum_weight:.3g}; the log has shown {self.support:.1%} of what it would "
-                "show."
-            )
         return "\n".join([*lines, *self.remarks])
 
 
@@ -269,7 +246,7 @@ class PolicyDifference:
 
 def estimate_value(
     reward: Any,
-    weight: Any = None,
+    weight: Any,
     *,
     estimator: str = "snips",
     predicted: Any = None,
@@ -289,10 +266,9 @@ def estimate_value(
         Of each thing shown.
     weight : array-like (n,)
         Probability under the new policy over that under the logging policy: of the thing shown, or
-        for lists of what the module's text says. "dm" needs none.
-    estimator : {"ips", "snips", "dm", "dr", "sndr", "switch_dr", "shrink_dr", "sub_gaussian_ips", \
-"cascade_dr"}, default "snips"
-        Equations (1) to (9) of `rankwright.clicks.off_policy`.
+        for lists of what the module's text says.
+    estimator : {"ips", "snips", "dr", "cascade_dr"}, default "snips"
+        Equations (1) to (4) of `rankwright.clicks.off_policy`.
     predicted : array-like (n,)
         What a model predicts as the reward of the thing shown; for "cascade_dr" as the sum of the
         rewards from this slot on.
@@ -300,7 +276,7 @@ def estimate_value(
         The mean of that prediction over what the new policy would show; for "cascade_dr" below what
         stands above the slot.
     limit : float
-        The highest weight; or L of "switch_dr", "shrink_dr" and "sub_gaussian_ips", which need one.
+        The highest weight: less variance, and some bias.
     session_sizes : array-like (S,)
         How many consecutive rows are one list; by default each row is a session of its own.
     cluster : array-like (S,)
@@ -326,10 +302,9 @@ def estimate_value(
     if not n:
         raise DataError("there are no rewards to estimate a value from.")
     r = as_float_vector(reward, "reward", n)
-    if weight is None and estimator != "dm":
-        raise UsageError(f"estimator='{estimator}' needs weight=..., a ratio of probabilities.")
-    given = {"weight": weight, "predicted": predicted, "expected": expected}
-    w, q, b = (
+    w = as_float_vector(weight, "weight", n)
+    given = {"predicted": predicted, "expected": expected}
+    q, b = (
         np.zeros(n) if one is None else as_float_vector(one, name, n) for name, one in given.items()
     )
     for name, values in (("reward", r), ("weight", w), ("predicted", q), ("expected", b)):
@@ -338,9 +313,7 @@ def estimate_value(
             at = int(np.flatnonzero(bad)[0])
             what = "finite and 0 or more" if name == "weight" else "finite"
             raise DataError(f"{name} must be {what}; row {at} has {values[at]:g}.")
-    missing = [name for name in ("predicted", "expected") if given[name] is None]
-    if estimator == "dm" and "predicted" in missing:
-        missing.remove("predicted")
+    missing = [name for name, values in given.items() if values is None]
     if estimator not in _WITH_MODEL and len(missing) < 2:
         raise UsageError(f"estimator='{estimator}' takes no model of rewards; 'dr' takes one.")
     if estimator in _WITH_MODEL and missing:
@@ -357,51 +330,32 @@ def estimate_value(
     codes = None
     if cluster is not None:
         codes = codes_of_ids(as_vector(cluster, "cluster", n_sessions))[0].astype(np.int64)
-    taken = limited(w, estimator, limit)
+    taken = limited(w, limit)
     terms = np.empty(n_sessions)
     if estimator == "cascade_dr":
-        add_up_cascade(indptr, taken, r, q, b, terms)  # (6)
-    elif estimator in _NORMALISED:
-        base = np.empty(n_sessions)
-        add_up_sessions(indptr, np.ones(n), b, base)
-        slot = slots_of(indptr)
-        terms = base + normalised_terms(indptr, slot, taken, r - q, counts, np.diff(indptr))
-    elif estimator == "dm":
-        add_up_sessions(indptr, np.ones(n), b, terms)  # (3)
+        add_up_cascade(indptr, taken, r, q, b, terms)  # (4)
+    elif estimator == "snips":
+        terms = normalised_terms(indptr, slots_of(indptr), taken, r, counts, np.diff(indptr))
     else:
         add_up_sessions(indptr, taken, r - q, terms)  # (1)
         base = np.empty(n_sessions)
         add_up_sessions(indptr, np.ones(n), b, base)
-        terms += base  # (4)
+        terms += base  # (3)
     return value_of_terms(
         terms,
         counts,
         codes,
         estimator=estimator,
-        weights=None if weight is None else Weights.of(indptr, slots_of(indptr), w, counts),
+        weights=Weights.of(indptr, slots_of(indptr), w, counts),
         remarks=limit_remark(estimator, limit),
-        claimed=estimator != "dm",
     )
 
 
-def limited(weight: F64, estimator: str, limit: float | None) -> F64:
-    """Return the weights as an estimator uses them, (7) to (9) or at most ``limit``."""
+def limited(weight: F64, limit: float | None) -> F64:
+    """Return the weights, at most ``limit``."""
     if limit is None:
-        if estimator in _WITH_LIMIT:
-            raise UsageError(f"estimator='{estimator}' needs limit=..., see its equation.")
         return weight
-    if estimator == "sub_gaussian_ips":
-        if not 0.0 <= limit <= 1.0:
-            raise UsageError(f"limit of sub_gaussian_ips is from 0 to 1, not {limit}.")
-        least = 1.0 - limit + limit * weight
-        return np.divide(weight, least, out=np.zeros(len(weight)), where=weight > 0.0)  # (9)
-    if estimator == "dm":
-        raise UsageError("estimator='dm' has no weights to limit; leave out limit=...")
     check_above_zero("limit", limit)
-    if estimator == "switch_dr":
-        return np.where(weight <= limit, weight, 0.0)  # (7)
-    if estimator == "shrink_dr":
-        return limit * weight / (weight * weight + limit)  # (8)
     return np.minimum(weight, limit)
 
 
@@ -476,7 +430,7 @@ def normalised_terms(
     scale = np.where(total > 0.0, n / np.where(total > 0.0, total, 1.0), 0.0)
     terms = np.empty(len(counts))
     add_up_sessions(indptr, weight * scale[slot], reward - rate[slot], terms)
-    return terms + np.concatenate(([0.0], np.cumsum(rate)))[have]  # (2), (5)
+    return terms + np.concatenate(([0.0], np.cumsum(rate)))[have]  # (2)
 
 
 def value_of_terms(
@@ -485,10 +439,9 @@ def value_of_terms(
     cluster: I64 | None,
     *,
     estimator: str,
-    weights: Weights | None,
+    weights: Weights,
     unit: str = "cluster",
     remarks: Sequence[str] = (),
-    claimed: bool = True,
     **about: Any,
 ) -> PolicyValue:
     """Return the mean of the terms of sessions, with the interval over sessions or clusters."""
@@ -498,18 +451,18 @@ def value_of_terms(
     value = float(counts @ terms) / total
     influence = counts / total * len(terms) * (terms - value)
     low = high = error = math.nan
-    if claimed and (weights is None or weights.effective.min() >= _FEWEST_EFFECTIVE):
+    if weights.effective.min() >= _FEWEST_EFFECTIVE:
         low, high, error = _interval(value, influence, cluster)
     units = len(terms) if cluster is None else int(cluster.max()) + 1
-    few = claimed and math.isnan(error)
+    few = math.isnan(error)
     return PolicyValue(
         value=value,
         low=low,
         high=high,
         standard_error=error,
-        effective_sample_size=math.nan if weights is None else float(weights.effective.min()),
-        maximum_weight=math.nan if weights is None else weights.highest,
-        support=math.nan if weights is None else min(1.0, float(weights.mean.mean())),
+        effective_sample_size=float(weights.effective.min()),
+        maximum_weight=weights.highest,
+        support=min(1.0, float(weights.mean.mean())),
         sessions=total,
         units=units,
         unit="session" if cluster is None else unit,
@@ -528,7 +481,7 @@ _FEW = (
 
 
 def _interval(value: float, influence: F64, cluster: I64 | None) -> tuple[float, float, float]:
-    """Return low, high and the standard error, (10); NaN where there is too little."""
+    """Return low, high and the standard error, (5); NaN where there is too little."""
     from scipy import stats
 
     z = influence
@@ -547,7 +500,7 @@ def _interval(value: float, influence: F64, cluster: I64 | None) -> tuple[float,
     skewness = float((off**3).mean() / ((off @ off) / n) ** 1.5)
 
     def transformed(x: float) -> float:
-        """Return T of (10)."""
+        """Return T of (5)."""
         if abs(skewness) < 1e-6:
             return x / math.sqrt(n)
         inner = 1.0 + skewness * (x / math.sqrt(n) - skewness / (6 * n))

@@ -13,22 +13,14 @@ as number l where document d arrives after an exponential time of rate v_d,
     P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 of the others arrived before t)      (3)
 
 which the trapezoidal rule in log t finds to nine digits.
-
-The pseudo-inverse estimator [swaminathan2017off] assumes that the reward of a list is a sum over
-(document, slot). With x the indicators of these in a list, Gamma = mean of x x' over lists of the
-logger and p the probabilities (3) of the new policy, the weight of a list is
-
-    w = p' Gamma^+ x                                                                            (4)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.types import F64, I64, AnyArray
+from rankwright.core.types import F64, I64
 
 _STEP = 0.15  # of log t in (3)
 _EARLY, _LATE = -24.0, 3.7  # log t at which a document of rate 1 has hardly arrived, and surely
@@ -188,57 +180,3 @@ def conditional_probabilities(
         values = np.zeros((len(scores), slots))
     _conditional(indptr, row, documents, query, scores, float(temperature), values, out, mean)
     return out, mean
-
-
-def sampled_lists(
-    scores: F64, slots: int, temperature: float, samples: int, rng: np.random.Generator
-) -> I64:
-    """Return lists of the documents of one query, sampled from Plackett-Luce: (samples, slots)."""
-    noisy = scores / temperature + rng.gumbel(size=(samples, len(scores)))
-    found: I64 = np.argsort(-noisy, axis=1, kind="stable")[:, :slots]
-    return found
-
-
-def pseudo_inverse_weights(
-    shown: AnyArray, target: Any, *, gamma: Any = None, counts: Any = None
-) -> tuple[F64, float]:
-    """Return the weight (4) of each list, and the share of the target that the lists identify.
-
-    Parameters
-    ----------
-    shown : (S, L) array of int
-        The document at each slot of each list, a number from 0; -1 where there is none.
-    target : (m, L) array
-        Probability of each document at each slot under the new policy.
-    gamma : (m L, m L) array, optional
-        The mean of x x' under the logging policy, (document, slot) numbered document by document;
-        by default that of the lists given.
-    counts : (S,) array, optional
-        How often each list was shown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankwright import clicks
-    >>> shown = np.array([[0, 1], [1, 0]])  # two lists of two documents
-    >>> target = np.array([[1.0, 0.0], [0.0, 1.0]])  # the new policy always shows the first
-    >>> weights, share = clicks.pseudo_inverse_weights(shown, target)
-    >>> weights.round(2), round(share, 2)
-    (array([2., 0.]), 1.0)
-    """
-    p = np.asarray(target, np.float64)
-    n_slots = p.shape[1]
-    x = np.zeros((len(shown), p.size))
-    for slot in range(n_slots):
-        there = np.flatnonzero(shown[:, slot] >= 0)
-        x[there, shown[there, slot] * n_slots + slot] = 1.0
-    if gamma is None:
-        c = np.ones(len(x)) if counts is None else np.asarray(counts, np.float64)
-        gamma = (x * c[:, None]).T @ x / c.sum()
-    wanted, back = p.ravel(), np.zeros(p.size)
-    live = np.flatnonzero(np.diag(gamma) > 0.0)  # what is never shown has rows of 0
-    inverse = np.linalg.pinv(gamma[np.ix_(live, live)], rcond=1e-10, hermitian=True)
-    back[live] = inverse @ wanted[live]
-    missing = wanted - gamma @ back
-    share = 1.0 - float(missing @ missing) / max(float(wanted @ wanted), 1e-300)
-    return x @ back, share  # (4)

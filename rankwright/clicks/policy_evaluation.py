@@ -1,25 +1,22 @@
 """Would a ranker win online? Its clicks estimated from the log of another, before any experiment.
 
-The metric of a session is a sum over its first k slots, of clicks c or of the first click f,
+The metric of a session is a sum over its first k slots of clicks c,
 
     clicks@k  sum c_l,   ctr@k  1/k sum c_l,   dcg@k  sum c_l / log2(l + 1)                     (1)
-    hit@k     sum f_l,   mrr@k  sum f_l / l                                                     (2)
 
 and the value of a ranker is its mean over sessions, had the ranker made the lists. Estimators
 differ in what they assume, and so in what the log must have shown:
 
-    ips, snips  the document at its position      a click depends on both alone                 (3)
+    ips, snips  the document at its position      a click depends on both alone                 (2)
     dr          the same, with a model's prediction for the rest
-    rips        the list down to the position     ... and on what is above it                   (4)
+    rips        the list down to the position     ... and on what is above it                   (3)
     cascade_dr  the same, with a model's prediction
-    sips        the first k documents             nothing is assumed                            (5)
-    pi          enough lists                      the metric is a sum over (document, slot)     (6)
+    sips        the first k documents             nothing is assumed                            (4)
     pbm         the document anywhere             looks depend on the position, clicks on looks
-                                                  and the document (`li2018offline`)            (7)
-    dm          nothing                           the click model is right
+                                                  and the document (`li2018offline`)            (5)
 
 Weights are those of `rankwright.clicks.off_policy`: probabilities under the ranker (1, or those of
-Plackett-Luce) over logged ones, or over the shares of sessions of the same query. For (7) with
+Plackett-Luce) over logged ones, or over the shares of sessions of the same query. For (5) with
 theta the examination, A_d = sum over slots of gain theta P(d at slot) under the ranker and B_d the
 same without gains under the log, a click on d weighs A_d / B_d; trust offsets are taken off first.
 
@@ -28,7 +25,7 @@ By default it is clicks over expected clicks: the rate of the position, times th
 document over those that its positions would have brought, both plus 1. For cascade_dr rewards from
 a slot on are regressed on these predictions,
 
-    q_l = b_0 + b_1 m + b_2 s + b_3 m s                                                         (8)
+    q_l = b_0 + b_1 m + b_2 s + b_3 m s                                                         (6)
 
 with m the predicted rate of the document and s the chance that nothing above it was clicked, slot
 by slot from the last, so that users who stop and users who do not are both within reach.
@@ -60,8 +57,6 @@ from rankwright.clicks.off_policy import (
 from rankwright.clicks.policies import (
     conditional_probabilities,
     multiply_down,
-    pseudo_inverse_weights,
-    sampled_lists,
     slot_probabilities,
 )
 from rankwright.clicks.simulation import scores_of
@@ -73,21 +68,18 @@ from rankwright.core.parameters import (
     either,
     unknown_parameter,
 )
-from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import HIGHEST_POSITION, ClickLog, codes_of_ids
 from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 
-ESTIMATORS = ("ips", "snips", "dr", "rips", "cascade_dr", "sips", "pi", "pbm", "dm")
-METRICS = ("ctr", "clicks", "dcg", "hit", "mrr")
+ESTIMATORS = ("ips", "snips", "dr", "rips", "cascade_dr", "sips", "pbm")
+METRICS = ("ctr", "clicks", "dcg")
 LOGGED = ("slot", "conditional")
 UNITS = ("query", "session")
 _OF_SLOTS = ("ips", "snips", "dr")
 _OF_PREFIXES = ("rips", "cascade_dr", "sips")
-_OF_FIRST_CLICKS = ("rips", "cascade_dr", "sips", "dm")
-_SAMPLES = 200  # lists of a query, for the direct method with a temperature
 _SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
 _SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
 _METRIC = re.compile(r"([a-z]+)@([0-9]{1,9})")
@@ -112,7 +104,7 @@ class SupportError(DataError):
 
 @dataclass(frozen=True)
 class _Metric:
-    """A metric of clicks, (1) or (2)."""
+    """A metric of clicks, (1)."""
 
     name: str
     key: str
@@ -129,18 +121,12 @@ class _Metric:
         return cls(name, found[1], int(found[2]))
 
     @property
-    def first(self) -> bool:
-        """Whether only the first click counts."""
-        return self.key in ("hit", "mrr")
-
-    @property
     def gain(self) -> F64:
         """What a click at each slot counts."""
         slot = np.arange(1, self.k + 1)
         gains = {
             "ctr": np.full(self.k, 1.0 / self.k),
             "dcg": 1.0 / np.log2(slot + 1.0),
-            "mrr": 1.0 / slot,
         }
         found: F64 = gains.get(self.key, np.ones(self.k))
         return found
@@ -189,24 +175,23 @@ def evaluate_policy(
         What would make the lists. Documents that it was trained on are fine, clicks of the same
         sessions are not: train on an earlier log.
     metric : str, default "ctr@5"
-        "ctr@k" (clicks over k), "clicks@k", "dcg@k"; or of the first click "hit@k" and "mrr@k", for
-        "rips", "cascade_dr", "sips" and "dm".
+        "ctr@k" (clicks over k), "clicks@k" or "dcg@k".
     estimator : str, default "dr"
-        "ips", "snips", "dr", "rips", "cascade_dr", "sips", "pi", "pbm" or "dm".
+        "ips", "snips", "dr", "rips", "cascade_dr", "sips" or "pbm".
         What is assumed; see the table of `rankwright.clicks.policy_evaluation`.
     temperature : float, default 0.0
         0 shows the best first; above, lists are sampled from Plackett-Luce with scores over it.
     propensity : Propensity
         Of positions, for "pbm" alone; `estimate_propensity` estimates one.
     model : ClickModel or str
-        For "dm", "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
+        For "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
         clicks over expected clicks.
     logged : {"slot", "conditional"} or None, default "slot"
         What the probabilities in the log are: of the document at its position, or of it given the
         documents above. Where the log has none, or with None, shares of the sessions of the same
         query stand for them.
     limit : float
-        The highest weight of "ips", "snips", "dr", "rips", "cascade_dr" and "sips".
+        The highest weight, for all estimators but "pbm".
     unit : {"query", "session"}, default "query"
         What the interval is over: queries, whose sessions depend on each other, or sessions, where
         the queries are all there are and only users vary.
@@ -358,18 +343,13 @@ def _check(options: _Options) -> None:
     check_whole("folds", options.folds, 2)
     if not 0.0 <= options.min_support <= 1.0:
         raise UsageError(f"min_support is a share, from 0 to 1; it is {options.min_support}.")
-    if options.metric.first and estimator not in _OF_FIRST_CLICKS:
-        raise UsageError(
-            f"{options.metric.name} counts the first click alone, which depends on the documents "
-            f"above: use estimator={either([repr(one) for one in _OF_FIRST_CLICKS])}."
-        )
     if estimator == "pbm" and options.propensity is None:
         raise UsageError(
             "estimator='pbm' needs propensity=..., how much users look at each position; "
             "clicks.estimate_propensity(log) estimates it."
         )
-    if options.limit is not None and estimator not in (*_OF_SLOTS, *_OF_PREFIXES):
-        raise UsageError(f"estimator='{estimator}' has no weights to limit; leave out limit=...")
+    if options.limit is not None and estimator == "pbm":
+        raise UsageError("estimator='pbm' has no weights to limit; leave out limit=...")
 
 
 def _check_log(log: ClickLog, options: _Options) -> None:
@@ -380,7 +360,7 @@ def _check_log(log: ClickLog, options: _Options) -> None:
             "adds them."
         )
     needed = "slot" if options.estimator in _OF_SLOTS else "conditional"
-    weighed = options.estimator in (*_OF_SLOTS, *_OF_PREFIXES)
+    weighed = options.estimator != "pbm"
     if weighed and options.logged is not None and options.logged != needed:
         raise UsageError(
             f"estimator='{options.estimator}' needs probabilities of the kind logged='{needed}', "
@@ -428,9 +408,6 @@ class _Sessions:
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         slot = log.position[top].astype(np.int64) - 1
         click = log.click[top].astype(np.float64)
-        if metric.first:
-            before = np.append(0.0, np.cumsum(click))
-            click *= before[:-1] == np.repeat(before[indptr[:-1]], sizes)
         return cls(
             log=log,
             options=options,
@@ -450,18 +427,11 @@ class _Sessions:
         """Return the value of the policy of these scores."""
         options = self.options
         target = _Target.of(scores, self.features, options)
-        found = getattr(self, f"_{options.estimator}")(target)
-        terms, weights = found
-        remarks = list(limit_remark(options.estimator, options.limit))
-        if weights is not None:
-            remarks += self._support(weights, name)
+        terms, weights = getattr(self, f"_{options.estimator}")(target)
+        remarks = [*limit_remark(options.estimator, options.limit), *self._support(weights, name)]
         cluster = None
         if options.unit == "query":
             cluster = np.unique(self.query, return_inverse=True)[1]
-        if options.estimator == "dm":
-            remarks.append(
-                "dm trusts its model: how far that is wrong shows in no interval, so none is given."
-            )
         return value_of_terms(
             terms,
             self.counts,
@@ -470,7 +440,6 @@ class _Sessions:
             estimator=options.estimator,
             weights=weights,
             remarks=remarks,
-            claimed=options.estimator != "dm",
             metric=options.metric.name,
             name=name,
         )
@@ -481,7 +450,7 @@ class _Sessions:
         """Refuse where too little was shown; return remarks where it is not all."""
         options, mean = self.options, float(weights.mean.mean())
         error = float(np.sqrt((weights.error**2).mean()))
-        exact = options.logged is None or options.estimator in ("pi", "pbm")
+        exact = options.logged is None or options.estimator == "pbm"
         slack = 0.0 if exact else _SIGNIFICANT * error
         if mean + slack < options.min_support:
             raise SupportError(self._refusal(mean, weights))
@@ -504,7 +473,6 @@ class _Sessions:
         options = self.options
         what = {
             "pbm": "of what the ranker would show, at any position",
-            "pi": "of what identifies the documents and positions that the ranker would show",
             "sips": f"of the lists of the first {options.metric.k} that the ranker would show",
         }.get(
             options.estimator,
@@ -519,12 +487,12 @@ class _Sessions:
                 f"{options.metric.k}: use {options.metric.key}@{longest}."
             )
         help_ = {
-            "pbm": "show these documents to some users, or estimator='dm' with a click model",
+            "pbm": "show these documents to some users",
             "sips": "a smaller cut-off needs less, as does estimator='rips' or 'ips'",
         }.get(
             options.estimator,
             "lists that are shuffled or sampled for some users would show it; estimator='pbm' with "
-            "a propensity takes clicks at other positions, and 'dm' a click model",
+            "a propensity takes clicks at other positions",
         )
         return (
             f"the log has shown {mean:.1%} {what}, and {options.min_support:.0%} is asked for "
@@ -534,7 +502,7 @@ class _Sessions:
     # --- weights -----------------------------------------------------------------------------
 
     def _slot_weights(self, target: _Target) -> F64:
-        """Return probabilities of (3), over logged ones or shares of sessions."""
+        """Return probabilities of (2), over logged ones or shares of sessions."""
         own = target.slot[self.row, self.slot]
         if self.options.logged is not None:
             assert self.propensity is not None
@@ -543,7 +511,7 @@ class _Sessions:
         return own / self._shares(code, np.repeat(self.query, np.diff(self.indptr)))
 
     def _prefix_weights(self, target: _Target) -> F64:
-        """Return probabilities of (4), of lists down to each slot."""
+        """Return probabilities of (3), of lists down to each slot."""
         if (
             self.slot != np.arange(len(self.slot)) - np.repeat(self.indptr[:-1], self._sizes)
         ).any():
@@ -604,18 +572,18 @@ class _Sessions:
 
     def _ips(self, target: _Target) -> tuple[F64, Weights]:
         weight = self._slot_weights(target)
-        taken = limited(weight, "ips", self.options.limit)
+        taken = limited(weight, self.options.limit)
         return self._sums(taken, self.reward), self._weights(weight)
 
     def _snips(self, target: _Target) -> tuple[F64, Weights]:
         weight = self._slot_weights(target)
-        taken = limited(weight, "snips", self.options.limit)
+        taken = limited(weight, self.options.limit)
         terms = normalised_terms(self.indptr, self.slot, taken, self.reward, self.counts, self.have)
         return terms, self._weights(weight)
 
     def _dr(self, target: _Target) -> tuple[F64, Weights]:
         weight = self._slot_weights(target)
-        taken = limited(weight, "dr", self.options.limit)
+        taken = limited(weight, self.options.limit)
         gain = self.options.metric.gain
         terms = np.empty(len(self.counts))
         for fold, model in self._fitted_models():
@@ -627,7 +595,7 @@ class _Sessions:
 
     def _rips(self, target: _Target) -> tuple[F64, Weights]:
         weight = self._prefix_weights(target)
-        taken = limited(weight, "rips", self.options.limit)
+        taken = limited(weight, self.options.limit)
         return self._sums(taken, self.reward), self._weights(weight)
 
     def _sips(self, target: _Target) -> tuple[F64, Weights]:
@@ -635,14 +603,14 @@ class _Sessions:
         whole = np.zeros(len(self.counts))
         there = self._sizes == self.have
         whole[there] = prefix[self.indptr[1:][there] - 1]
-        taken = np.repeat(limited(whole, "sips", self.options.limit), self._sizes)
+        taken = np.repeat(limited(whole, self.options.limit), self._sizes)
         one = np.arange(len(whole) + 1)
         weights = Weights.of(one, np.zeros(len(whole), np.int64), whole, self.counts)
         return self._sums(taken, self.reward), weights
 
     def _cascade_dr(self, target: _Target) -> tuple[F64, Weights]:
         weight = self._prefix_weights(target)
-        taken = limited(weight, "cascade_dr", self.options.limit)
+        taken = limited(weight, self.options.limit)
         terms, found = np.empty(len(self.counts)), np.empty(len(self.counts))
         for fold, model in self._fitted_models():
             if target.temperature == 0.0 and isinstance(model, _ClickModelRewards):
@@ -653,7 +621,7 @@ class _Sessions:
             terms[fold] = found[fold]
         return terms, self._weights(weight)
 
-    def _modelled_to_go(self, target: _Target, model: _Model) -> F64:
+    def _modelled_to_go(self, target: _Target, model: _ClickModelRewards) -> F64:
         """Return what a click model expects from each slot of the target's list on.
 
         Weights are 0 wherever another document stands.
@@ -670,7 +638,7 @@ class _Sessions:
 
         From the last slot up, the reward and what is expected below are regressed, over sessions
         of other folds, on the predicted rate of the document, on the chance that nothing above was
-        clicked, and on their product (8). The mean over the target's documents at the slot needs
+        clicked, and on their product (6). The mean over the target's documents at the slot needs
         their mean rate alone.
         """
         cells = model.cells()
@@ -695,31 +663,9 @@ class _Sessions:
             onward = self.reward[at] + np.where(last[at], 0.0, expected[at + 1])
             used = trained[at] & (c[at] > 0.0)
             root = np.sqrt(c[at][used])
-            fitted = np.linalg.lstsq(own[at][used] * root[:, None], onward[used] * root)[0]  # (8)
+            fitted = np.linalg.lstsq(own[at][used] * root[:, None], onward[used] * root)[0]  # (6)
             predicted[at], expected[at] = own[at] @ fitted, average[at] @ fitted
         return predicted, expected[:-1]
-
-    def _pi(self, target: _Target) -> tuple[F64, Weights]:
-        k = self.options.metric.k
-        weight, shares = np.zeros(len(self.counts)), np.zeros(len(self.counts))
-        total = self._sums(np.ones(len(self.reward)), self.reward)
-        session = np.repeat(np.arange(len(self.counts)), self._sizes)
-        shown = np.full((len(self.counts), k), -1)
-        shown[session, self.slot] = self.row
-        order = np.argsort(self.query, kind="stable")
-        ends = np.flatnonzero(np.diff(self.query[order], append=-1)) + 1
-        for at in np.split(order, ends[:-1]):
-            lo, hi = self.features.indptr[self.query[at[0]] : self.query[at[0]] + 2]
-            here = shown[at]
-            own = target.slot[lo:hi]
-            kept = np.unique(np.append(here[here >= 0] - lo, np.flatnonzero(own.any(axis=1))))
-            places = np.where(here >= 0, np.searchsorted(kept, here - lo), -1)
-            weight[at], share = pseudo_inverse_weights(places, own[kept], counts=self.counts[at])
-            shares[at] = share
-        one = np.arange(len(weight) + 1)
-        found = Weights.of(one, np.zeros(len(weight), np.int64), weight, self.counts)
-        mean = np.array([self.counts @ shares / self.counts.sum()])
-        return weight * total, replace(found, mean=mean, error=np.zeros(1))
 
     def _pbm(self, target: _Target) -> tuple[F64, Weights]:
         log, propensity, gain = self.log, self.options.propensity, self.options.metric.gain
@@ -732,7 +678,7 @@ class _Sessions:
                 f"the propensity knows {propensity.n_positions} positions, and "
                 f"{self.options.metric.name} needs {self.have.max()}: estimate it on longer lists."
             )
-        exposed = target.slot[:, : len(at_top)] @ (gain[: len(at_top)] * at_top)  # A of (7)
+        exposed = target.slot[:, : len(at_top)] @ (gain[: len(at_top)] * at_top)  # A of (5)
         c = log.impression_weights()
         seen = np.bincount(log.row, c * examined, self.features.n_documents)
         weight = exposed[log.row] * self.share[np.repeat(self.query, log.sizes)] / seen[log.row]
@@ -745,14 +691,6 @@ class _Sessions:
         flat = relative * len(relative) / max(float(relative.sum()), 1e-300)
         effective = np.array([self.counts.sum() / max(float((flat**2).mean()), 1e-300)])
         return terms, Weights(mean, np.zeros(1), effective, float(weight.max(initial=0.0)))
-
-    def _dm(self, target: _Target) -> tuple[F64, None]:
-        asked = np.unique(self.query)
-        model = self._fitted(np.arange(len(self.counts)))
-        lists = target.lists(asked)
-        earned = self.options.metric.gain[lists.slot] * model.of_lists(lists)
-        total = np.bincount(lists.query_of_impression, earned, self.features.n_queries)
-        return total[self.query] / lists.per_query, None
 
     # --- models of rewards -------------------------------------------------------------------
 
@@ -788,12 +726,11 @@ class _Sessions:
 
 @dataclass(frozen=True)
 class _Lists:
-    """Lists that a policy shows, as many for each query."""
+    """The list that a policy without chance shows for each query."""
 
     query: I64  # of each list, a query of the features
     indptr: I64
     row: I64
-    per_query: int
 
     @property
     def slot(self) -> I64:
@@ -835,24 +772,17 @@ class _Target:
         return cls(scores, 0.0, features, order, slot)
 
     def lists(self, queries: I64) -> _Lists:
-        """Return the list of each of these queries; several where lists are sampled."""
+        """Return the list of each of these queries, of a policy without chance."""
         k, indptr = self.slot.shape[1], self.features.indptr
-        rows: list[I64] = []
-        for q in queries.tolist():
-            lo, hi = int(indptr[q]), int(indptr[q + 1])
-            if self.temperature == 0.0:
-                rows.append(self.order[lo : min(hi, lo + k)])
-            else:
-                rng = stream(0, "off-policy", q)
-                found = sampled_lists(self.scores[lo:hi], k, self.temperature, _SAMPLES, rng)
-                rows.extend(lo + found)
-        per_query = 1 if self.temperature == 0.0 else _SAMPLES
+        rows = [
+            self.order[lo : min(hi, lo + k)]
+            for lo, hi in zip(indptr[queries].tolist(), indptr[queries + 1].tolist(), strict=True)
+        ]
         sizes = [len(one) for one in rows]
         return _Lists(
-            np.repeat(queries, per_query),
+            queries,
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             np.concatenate(rows).astype(np.int64),
-            per_query,
         )
 
 
@@ -865,9 +795,6 @@ class _Model(Protocol):
     def cells(self) -> F64:
         """Return the click probability of each document at each slot, whatever is above."""
 
-    def of_lists(self, lists: _Lists) -> F64:
-        """Return the probability of a click, or the first one, at each impression of lists."""
-
 
 @dataclass(frozen=True)
 class _Rates:
@@ -875,7 +802,6 @@ class _Rates:
 
     rate: F64
     factor: F64
-    first: bool
 
     @classmethod
     def of(cls, log: ClickLog, metric: _Metric) -> _Rates:
@@ -889,19 +815,12 @@ class _Rates:
         observed = np.bincount(log.row, c * log.click, documents)
         expected = np.bincount(log.row, c * rate[place], documents)
         factor = (observed + _SHRINKAGE) / (expected + _SHRINKAGE)
-        return cls(rate[: metric.k], factor, metric.first)
+        return cls(rate[: metric.k], factor)
 
     def cells(self) -> F64:
         """Return the click probability of each document at each slot."""
         found: F64 = np.minimum(self.factor[:, None] * self.rate, 1.0)
-        if self.first:
-            found = found * np.cumprod(np.append(1.0, 1.0 - self.rate))[:-1]
         return found
-
-    def of_lists(self, lists: _Lists) -> F64:
-        """Return the probability of a click, or the first one, at each impression of lists."""
-        click = np.minimum(self.factor[lists.row] * self.rate[lists.slot], 1.0)
-        return _first_of(click, lists.indptr) if self.first else click
 
 
 class _ClickModelRewards:
@@ -925,16 +844,14 @@ class _ClickModelRewards:
         n, k = self.features.n_documents, self.metric.k
         alone = _Lists(
             np.repeat(self.features.query_of_row(), k), np.arange(n * k + 1),
-            np.repeat(np.arange(n), k), 1,
+            np.repeat(np.arange(n), k),
         )  # fmt: skip
         log = self._log(alone, np.tile(np.arange(1, k + 1), n))
         return self.model.click_probabilities(log, conditional=False).reshape(n, k)
 
     def of_lists(self, lists: _Lists) -> F64:
-        """Return the probability of a click, or the first one, at each impression of lists."""
-        first = self.metric.first
-        click = self.model.click_probabilities(self._log(lists, lists.slot + 1), conditional=first)
-        return _first_of(click, lists.indptr) if first else click
+        """Return the probability of a click at each impression of lists."""
+        return self.model.click_probabilities(self._log(lists, lists.slot + 1), conditional=False)
 
     def _log(self, lists: _Lists, position: AnyArray) -> ClickLog:
         return ClickLog(
@@ -946,12 +863,6 @@ class _ClickModelRewards:
             query_ids=self.query_ids,
             document_ids=self.document_ids,
         )
-
-
-def _first_of(click: F64, indptr: I64) -> F64:
-    """Return probabilities of the first click, from those of a click without one above."""
-    found: F64 = click * _none_above(click, indptr)
-    return found
 
 
 def _none_above(click: F64, indptr: I64) -> F64:

@@ -144,7 +144,7 @@ def test_evaluate_refuses_options_that_its_estimator_does_not_use(files):
     asked = ["evaluate", files / "log.csv", files / "good.rw", "--features", files / "data.csv"]
     for words, why in (
         (["--propensity", files / "propensity.json"], "--propensity is for the estimator pbm"),
-        (["--estimator", "ips", "--click-model", "pbm"], "--click-model is for the estimators dm"),
+        (["--estimator", "ips", "--click-model", "pbm"], "--click-model is for the estimators dr"),
     ):
         error = run(*asked, *words).exception
         assert isinstance(error, UsageError)

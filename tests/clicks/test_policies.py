@@ -8,8 +8,6 @@ from listed_policies import SCORES, SIZES, SLOTS, bounds, lists_of
 from rankwright.clicks.policies import (
     conditional_probabilities,
     multiply_down,
-    pseudo_inverse_weights,
-    sampled_lists,
     slot_probabilities,
 )
 
@@ -48,35 +46,6 @@ def test_conditional_probabilities_and_means_are_those_of_the_documents_left():
             product = np.empty(len(rows))
             multiply_down(at[0], found, product)
             np.testing.assert_allclose(product, np.cumprod(chances))
-
-
-def test_sampled_lists_have_these_probabilities():
-    scores = SCORES[3:]
-    lists = sampled_lists(scores, 2, 1.0, 20_000, np.random.default_rng(0))
-    expected = slot_probabilities(scores, np.array([0, 4]), 2, 1.0)
-    shares = np.stack([np.bincount(lists[:, slot], minlength=4) for slot in (0, 1)], axis=1)
-    np.testing.assert_allclose(shares / 20_000, expected, atol=0.015)
-
-
-def test_pseudo_inverse_weights_are_right_for_sums_over_documents_and_slots():
-    rng = np.random.default_rng(0)
-    orders = np.array([rows for rows, _ in lists_of(SCORES, 0, 3, 1.0)])
-    chance = np.array([np.prod(one) for _, one in lists_of(SCORES, 0, 3, 1.0)])
-    target = np.zeros((3, SLOTS))
-    target[[2, 0], [0, 1]] = 1.0
-    worth = rng.random((3, SLOTS))
-    reward = worth[orders, np.arange(SLOTS)].sum(axis=1)
-    weight, share = pseudo_inverse_weights(orders, target, counts=chance)
-    assert share == pytest.approx(1.0)
-    assert chance @ (weight * reward) == pytest.approx(worth[2, 0] + worth[0, 1])
-    x = np.zeros((len(orders), 3 * SLOTS))
-    for slot in range(SLOTS):
-        x[np.arange(len(orders)), orders[:, slot] * SLOTS + slot] = 1.0
-    gamma = (x * chance[:, None]).T @ x
-    again, _ = pseudo_inverse_weights(orders, target, gamma=gamma)
-    np.testing.assert_allclose(again, weight, atol=1e-12)
-    _, little = pseudo_inverse_weights(orders[:1], target)
-    assert little < 0.6
 
 
 def test_rates_that_no_number_holds_stay_apart():
