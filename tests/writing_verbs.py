@@ -23,7 +23,7 @@ from small_data import small_data  # noqa: E402
 from rankwright.data.files import save  # noqa: E402
 
 EXPORTS = ("c", "json", "lightgbm", "onnx", "python", "ranklib", "solr", "vespa")
-CONVERTED = ("txt", "txt.gz", "csv", "tsv", "parquet", "arrow", "store", "ratings")
+CONVERTED = ("txt", "txt.gz", "csv", "tsv", "parquet", "arrow", "store")
 
 
 def commands(folder):
@@ -75,9 +75,7 @@ def commands(folder):
             *("--cache", folder / "cache", "-o", out / f"report.{ending}"),
         )
     for ending in CONVERTED:
-        source = folder / "data.ratings" if ending == "ratings" else data
-        found[f"convert {ending}"] = ("convert", source, out / f"converted.{ending}")
-    found["convert lightgbm"] = ("convert", data, out / "data.lgb", "--to", "lightgbm")
+        found[f"convert {ending}"] = ("convert", data, out / f"converted.{ending}")
     for target in EXPORTS:
         words = ("export", folder / "model.rw", "--to", target, "-o", out / f"export-{target}")
         found[f"export {target}"] = words
@@ -89,8 +87,6 @@ def prepare(folder, queries=6):
     data = small_data(queries=queries, documents=10, features=3)
     save(data, folder / "data.txt")
     save(small_data(queries=6, documents=10, features=3, seed=1), folder / "valid.txt")
-    ratings = "".join(f"{i % 5} {i // 5} {i % 4}\n" for i in range(60))
-    (folder / "data.ratings").write_text(ratings)
     read = ("--train", folder / "data.txt")
     run("train", "lambdamart", "--set", "n_estimators=3", *read, "--save", folder / "model.rw")
     ranklib = ("-ranker", 4, "-save", folder / "ranklib.txt")

@@ -23,7 +23,6 @@ import numpy as np
 
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
-from rankwright.data.formats import read_file
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.split import Fold, letor_folds, load_alike
 from rankwright.data.streams import open_bytes
@@ -96,22 +95,7 @@ class _Classes:
                 raise DataError(f"{path} is not a table of numbers: {error}.") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ratings:
-    """Users as queries, what they rated as documents."""
-
-    about: str
-    file: str
-    layout: str
-
-    def names(self) -> list[str]:
-        return []
-
-    def load(self, part: str, **options: Any) -> RankingData:  # noqa: ARG002
-        return read_file(folder() / self.file, "ratings", layout=self.layout, **options)
-
-
-_SETS: dict[str, _Letor | _Classes | _Ratings] = {
+_SETS: dict[str, _Letor | _Classes] = {
     "digits": _Classes("handwritten digits as queries, embedded: 3 x 50 queries, grades 0 to 9"),
     "ohsumed": _Letor(
         "LETOR 3.0 OHSUMED, normalised per query: 106 queries, 16,140 documents, 45 features",
@@ -135,9 +119,6 @@ _SETS: dict[str, _Letor | _Classes | _Ratings] = {
         delimiter=None,
         first_class=1,
     ),
-    "jester": _Ratings(
-        "Jester 1: 24,983 users' ratings of 100 jokes", "Jester1/jester-data-1.csv.xz", "jester"
-    ),
 }
 
 NAMES: dict[str, str] = {
@@ -156,7 +137,6 @@ def descriptions() -> dict[str, str]:
     parts = {
         _Letor: "; also /S1 to /S5, /fold1/train, /fold1/vali, /fold1/test, ...",
         _Classes: "; also /train, /valid, /test",
-        _Ratings: "",
     }
     return {name: data_set.about + parts[type(data_set)] for name, data_set in _SETS.items()}
 
@@ -167,7 +147,7 @@ def load(name: str, **options: Any) -> RankingData:
     Parameters
     ----------
     **options
-        For the reader of LETOR files and of ratings; ``queries``, ``documents`` and ``seed`` for
+        For the reader of LETOR files; ``queries``, ``documents`` and ``seed`` for
         classified rows.
     """
     if name not in NAMES:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -70,27 +69,24 @@ def refuse_repeated(names: list[str]) -> list[str]:
     return names
 
 
-def read_columns(
-    raw: BinaryIO, separator: str, wanted: list[str], text: list[str], *, named: bool = True
-) -> Columns:
+def read_columns(raw: BinaryIO, separator: str, wanted: list[str], text: list[str]) -> Columns:
     """Return a function from the name of a ``wanted`` column to its values.
 
     Columns in ``text`` stay text. Any other becomes numbers with NaN for missing; one that is not
-    all numbers comes as text, for the caller to refuse by its name. Without a line of names
-    (``named=False``) columns are called by their number from 0.
+    all numbers comes as text, for the caller to refuse by its name.
     """
     if not has_pyarrow():
-        return _read_with_csv(raw, separator, text, named)
+        return _read_with_csv(raw, separator, text)
     pa, reader = import_module("pyarrow"), import_module("pyarrow.csv")
     content = raw.read()
     as_text = dict.fromkeys(text, pa.string())
     as_numbers = {name: as_text.get(name, pa.float64()) for name in wanted}
     try:
         try:
-            options = _arrow_options(separator, wanted, as_numbers, named)
+            options = _arrow_options(separator, wanted, as_numbers)
             table = reader.read_csv(pa.BufferReader(content), **options)
         except pa.ArrowInvalid:  # a column is not all numbers: let pyarrow find out what each is
-            options = _arrow_options(separator, wanted, as_text, named)
+            options = _arrow_options(separator, wanted, as_text)
             table = reader.read_csv(pa.BufferReader(content), **options)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise DataError(one_line(error)) from None
@@ -112,11 +108,11 @@ def read_batches(
         raw.seek(start)
         # not from ``raw`` itself: pyarrow would go on reading it behind our back
         head = pa.BufferReader(_whole_lines(raw.read(_BATCH_BYTES)))
-        first = reader.open_csv(head, **_arrow_options(separator, wanted, kinds, named=True))
+        first = reader.open_csv(head, **_arrow_options(separator, wanted, kinds))
         booleans = [field.name for field in first.schema if pa.types.is_boolean(field.type)]
         number = {name: pa.bool_() if name in booleans else pa.float64() for name in wanted}
         raw.seek(start)
-        options = _arrow_options(separator, wanted, {**number, **kinds}, named=True)
+        options = _arrow_options(separator, wanted, {**number, **kinds})
         yield from reader.open_csv(raw, **options)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise DataError(_error_in_column(error, names)) from None
@@ -147,8 +143,8 @@ def arrow_table(columns: dict[str, Any]) -> Any:
 class DelimitedSink:
     """Writes blocks of columns below one line of names."""
 
-    def __init__(self, stream: BinaryIO, separator: str, *, header: bool = True) -> None:
-        self.stream, self.separator, self.header = stream, separator, header
+    def __init__(self, stream: BinaryIO, separator: str) -> None:
+        self.stream, self.separator, self.header = stream, separator, True
 
     def write(self, columns: dict[str, AnyArray]) -> None:
         """Append a block; numbers get as few digits as bring back the same bits."""
@@ -169,14 +165,6 @@ class DelimitedSink:
         """Do nothing: every row is written at once."""
 
 
-def is_numeric_cell(cell: str) -> bool:
-    """Return whether a cell holds a number, or nothing."""
-    try:
-        return cell in MISSING_CELLS or not math.isnan(_number(cell))
-    except ValueError:
-        return False
-
-
 def one_line(error: Exception) -> str:
     """Return the message of another package's error as one sentence."""
     return " ".join(str(error).split()).rstrip(".") + "."
@@ -185,13 +173,10 @@ def one_line(error: Exception) -> str:
 # --- with pyarrow ----------------------------------------------------------------------------
 
 
-def _arrow_options(
-    separator: str, wanted: list[str], kinds: dict[str, Any], named: bool
-) -> dict[str, Any]:
+def _arrow_options(separator: str, wanted: list[str], kinds: dict[str, Any]) -> dict[str, Any]:
     reader = import_module("pyarrow.csv")
-    names = None if named else wanted
     return {
-        "read_options": reader.ReadOptions(block_size=_BATCH_BYTES, column_names=names),
+        "read_options": reader.ReadOptions(block_size=_BATCH_BYTES),
         "parse_options": reader.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": reader.ConvertOptions(
             include_columns=wanted, column_types=kinds, null_values=MISSING_CELLS
@@ -237,10 +222,10 @@ def _cells(lines: io.TextIOWrapper, separator: str) -> Iterator[list[str]]:
         ) from None
 
 
-def _read_with_csv(raw: BinaryIO, separator: str, text: list[str], named: bool) -> Columns:
+def _read_with_csv(raw: BinaryIO, separator: str, text: list[str]) -> Columns:
     with _as_lines(raw) as lines:
         rows = [row for row in _cells(lines, separator) if row]
-    names = rows.pop(0) if named else [str(number) for number in range(len(rows[0]))]
+    names = rows.pop(0)
     for number, row in enumerate(rows):
         if len(row) != len(names):
             raise DataError(f"row {number} has {len(row)} cells, where {len(names)} are expected.")

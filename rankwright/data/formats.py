@@ -50,7 +50,7 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
     suffix = plain_suffix(path)
     name = _format_with(suffix)
     if name is not None:
-        sized = name in ("letor", "csv", "tsv") and not for_writing and beside(path, *SIZES)
+        sized = name == "letor" and not for_writing and beside(path, *SIZES)
         if sized and registry.resolve("formats", "lightgbm").has_no_query_ids(path):
             return "lightgbm"
         return name

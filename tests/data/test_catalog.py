@@ -96,12 +96,6 @@ def test_missing_values_of_raw_ohsumed_are_read_as_such(data_dir):
     assert np.isnan(catalog.load("ohsumed-raw").X).sum() == 51_490
 
 
-def test_jester_has_a_query_for_each_user(data_dir):
-    data = catalog.load("jester")
-    assert data.n_queries == 24_983
-    assert data.n_documents == 1_810_455
-
-
 # --- the demo data follows its protocol: 50 x 100, grade = class, no document in two parts ---
 
 

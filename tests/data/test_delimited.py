@@ -99,11 +99,6 @@ def test_another_separator_is_reported(text, separator, sentence):
         column_names(io.BytesIO(text), separator)
 
 
-def test_without_names_columns_have_numbers(engine):
-    column = read_columns(io.BytesIO(b"1,2\n3,4\n"), ",", ["0", "1"], [], named=False)
-    assert column("1").tolist() == [2, 4]
-
-
 def written(columns):
     stream = io.BytesIO()
     DelimitedSink(stream, ",").write(columns)

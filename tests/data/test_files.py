@@ -49,7 +49,6 @@ def text(tmp_path):
         ("a.parquet", "parquet"),
         ("a.feather", "arrow"),
         ("a.run", "trec"),
-        ("a.ratings", "ratings"),
         ("a.store", "store"),
         ("-", "letor"),
     ],
@@ -148,8 +147,6 @@ def test_empty_queries_and_ids_are_warned_about(tmp_path):
     empty = RankingData.from_arrays(np.ones((1, 1)), [1], group_sizes=[0, 1, 0])
     with pytest.warns(UserWarning, match="'csv' cannot hold the 2 queries without documents"):
         save(empty, tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match="'lightgbm' cannot hold qid"):
-        save(some_data(), tmp_path / "t.txt", format="lightgbm")
 
 
 def test_rows_are_written_query_after_query(tmp_path):
@@ -281,11 +278,8 @@ CONTENT = st.binary(max_size=60) | st.lists(PIECES, max_size=40).map("".join).ma
         ("t.csv", {"qid": "qid", "label": ""}),
         ("t.tsv", {}),
         ("t.run", {"qrels": ""}),
-        ("t.ratings", {}),
-        ("t.ratings", {"layout": "jester"}),
         ("t.parquet", {}),
         ("t.arrow", {}),
-        ("lgb.csv", {}),
         ("lgb.txt", {"format": "lightgbm"}),
     ],
 )

@@ -14,11 +14,10 @@ import rankwright
 from rankwright import registry
 from rankwright.data.files import convert, save
 from rankwright.data.ranking_data import EVERYTHING, RankingData
-from rankwright.data.ratings import ratings_of_triples
 
 TEXT = frozenset({"doc_id", "qid"})  # what a format holds that does not say
-FEATURES_OF_THEIR_OWN = {"trec", "ratings", "feature_log"}
-GENERAL = sorted(registry.FORMATS.keys() - FEATURES_OF_THEIR_OWN)
+OTHERS = {"trec", "feature_log", "lightgbm"}  # with features of their own, or read only
+GENERAL = sorted(registry.FORMATS.keys() - OTHERS)
 
 
 def holds(form):
@@ -58,7 +57,7 @@ def warned(form):
 
 
 def read_options(form, dtype=np.float64, layout=np.asarray):
-    if form in ("letor", "lightgbm"):
+    if form == "letor":
         return {"dtype": np.dtype(dtype).name, "sparse": layout is not np.asarray}
     return {"dtype": np.dtype(dtype).name} if form in ("csv", "tsv") else {}
 
@@ -98,7 +97,7 @@ def test_every_format_converts_to_every_other(source, target, tmp_path):
     data = kept(kept(full_data(), source), target)
     first, second = tmp_path / f"a{suffix(source)}", tmp_path / f"b{suffix(target)}"
     save(kept(data, source), first, format=source)
-    options = {"sparse": False} if source in ("letor", "lightgbm") else {}
+    options = {"sparse": False} if source == "letor" else {}
     convert(first, second, from_format=source, to_format=target, **options)
     back = rankwright.load(second, format=target)
     assert_same(back, kept(data, source))
@@ -116,32 +115,25 @@ def test_runs_come_back(tmp_path):
     assert_same(rankwright.load(tmp_path / "a.run", qrels=tmp_path / "a.qrels"), data)
 
 
-def test_ratings_come_back(tmp_path):
-    data = ratings_of_triples([7, 7, 8], ["x", "é", "x"], [0.1, 0, 1 / 3])
-    save(data, tmp_path / "a.ratings")
-    assert_same(rankwright.load(tmp_path / "a.ratings"), data)
-
-
 @pytest.mark.parametrize("target", GENERAL)
-def test_runs_and_ratings_convert_to_every_format(target, tmp_path):
+def test_runs_convert_to_every_format(target, tmp_path):
     (tmp_path / "a.run").write_text("7 Q0 d1 1 2.5 t\n7 Q0 d2 2 1.5 t\n8 Q0 d1 1 1 t\n")
     (tmp_path / "a.qrels").write_text("7 0 d2 1\n")
-    (tmp_path / "a.ratings").write_text("7,i1,1\n7,i2,5\n8,i1,3\n")
-    for name, options in (("a.run", {"qrels": str(tmp_path / "a.qrels")}), ("a.ratings", {})):
-        wanted = kept(rankwright.load(tmp_path / name, **options), target)
-        lost = {"doc_id", "qid", "feature_names"} - holds(target)
-        path = tmp_path / f"b{suffix(target)}"
-        with warned(target) if lost else warnings.catch_warnings():
-            convert(tmp_path / name, path, to_format=target, **options)
-        options = read_options(target, wanted.X.dtype)
-        assert_same(rankwright.load(path, format=target, **options), wanted)
+    source, options = tmp_path / "a.run", {"qrels": str(tmp_path / "a.qrels")}
+    wanted = kept(rankwright.load(source, **options), target)
+    lost = {"doc_id", "qid", "feature_names"} - holds(target)
+    path = tmp_path / f"b{suffix(target)}"
+    with warned(target) if lost else warnings.catch_warnings():
+        convert(source, path, to_format=target, **options)
+    options = read_options(target, wanted.X.dtype)
+    assert_same(rankwright.load(path, format=target, **options), wanted)
 
 
 finite = st.floats(allow_infinity=False)
 names = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("form", [form for form in GENERAL if form != "lightgbm"])
+@pytest.mark.parametrize("form", GENERAL)
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

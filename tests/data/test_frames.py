@@ -483,11 +483,9 @@ def test_text_has_their_values_and_needs_to_know_which_columns_they_are(data, tm
         rw.load(path, categorical=["shops"])
 
 
-@pytest.mark.parametrize("ending", ["txt", "lightgbm"])
-def test_a_format_without_categories_is_refused(data, tmp_path, ending):
-    format_name = None if ending == "txt" else ending
+def test_a_format_without_categories_is_refused(data, tmp_path):
     with pytest.raises(DataError, match="cannot hold categories \\('shop'\\); write parquet"):
-        save(data, tmp_path / "data.txt", format=format_name)
+        save(data, tmp_path / "data.txt")
 
 
 @pytest.mark.filterwarnings("ignore:categories are written as text")

@@ -8,7 +8,7 @@ from cases import each
 from scipy import sparse
 
 from rankwright import MMMF, CofiRank, RankingData
-from rankwright.data.ratings import Ratings, ratings_of_frame
+from rankwright.data.ratings import ratings_of_frame, ratings_of_triples
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import load_model
@@ -335,8 +335,9 @@ def test_what_is_no_rating_is_reported(fitted):
 
 
 def test_on_jester_it_orders_unseen_jokes_better_than_their_means_do(data_dir):
-    path = data_dir / "Jester1" / "jester-data-1.csv.xz"
-    jester = Ratings().read(path, layout="jester")
+    table = np.loadtxt(data_dir / "Jester1" / "jester-data-1.csv.xz", delimiter=",")[:, 1:]
+    user, joke = np.nonzero(table != 99)
+    jester = ratings_of_triples(user + 1, joke + 1, table[user, joke])
     users = jester.select(np.flatnonzero(jester.sizes >= 90)[:1000])
     known = np.random.default_rng(0).random(users.n_documents) < 0.5
     who = np.repeat(users.qid, users.sizes)
