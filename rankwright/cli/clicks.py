@@ -43,8 +43,8 @@ LogFormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Format of the log: csv, tsv, parquet, arrow, jsonl, ubi or yandex; by default from "
-        "the file extension.",
+        help="Format of the log: csv, tsv, parquet, arrow, jsonl or ubi; by default from the "
+        "file extension.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Click logs in files: tables, JSON lines, User Behavior Insights of OpenSearch, Yandex's logs.
+"""Click logs in files: tables, JSON lines and User Behavior Insights of OpenSearch.
 
 A reader yields parts of whole sessions, each a `ClickLog` of its own, so that a log need not fit
 into memory; `load_log` joins them. Users are left out unless they are asked for.
@@ -14,9 +14,6 @@ jsonl     an object for each impression, with the names of columns as keys; or f
           or ``{"session": ..., "query": ..., "documents": [...], "clicked": []}`` and, for
           positions that are clicked later, lines ``{"session": ..., "clicked": [2]}``
 ubi       OpenSearch's indexes ``ubi_queries`` and ``ubi_events`` as JSON lines
-yandex    the relevance prediction challenge: lines ``session time Q query region documents...``
-          and ``session time C document``; or a table that begins with ``#session``, with columns
-          session, query, docs and clicked (positions)
 ========= =========================================================================================
 """
 
@@ -47,7 +44,6 @@ from rankwright.data.frames import Columns, ids_of_text, listed
 from rankwright.data.ranking_data import RankingData, first_repeated
 from rankwright.data.streams import (
     display_name,
-    open_bytes,
     open_target,
     plain_suffix,
     refuse_address,
@@ -59,7 +55,6 @@ from rankwright.errors import DataError, UsageError, quoted
 IMPRESSIONS_PER_PART = 1 << 20
 _SESSIONS_AT_ONCE = 1 << 16
 _TABLES = ("arrow", "csv", "parquet", "tsv")
-_YANDEX_HEADER = "#session"
 _USUAL_NAMES = {
     "session": ("session", "session_id", "sessionid", "search_id"),
     "query": ("query", "query_id", "qid", "queryid", "query_text"),
@@ -162,14 +157,14 @@ def load_log(
     path
         Plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
     format
-        ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"jsonl"``, ``"ubi"`` or ``"yandex"``; by
-        default found by the suffix, or by the first line for Yandex's.
+        ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"jsonl"`` or ``"ubi"``; by default
+        found by the suffix.
     features
         Features of the documents, found by query and document id.
     **options
         What the reader takes. Tables and JSON lines: the name of the column of ``session``,
         ``query``, ``document``, ``click``, ``position``, ``time``, ``propensity``, ``weight`` and
-        ``user``. UBI: ``events``, ``actions``, ``user``. Yandex: ``user``. Without ``user`` nothing
+        ``user``. UBI: ``events``, ``actions``, ``user``. Without ``user`` nothing
         about users is kept.
 
     Examples
@@ -297,10 +292,6 @@ def _format_of(path: str | Path) -> str:
     found |= dict.fromkeys(registry.EXTENSIONS["parquet"], "parquet")
     found |= dict.fromkeys(registry.EXTENSIONS["arrow"], "arrow")
     name = found.get(suffix)
-    if name in (None, "tsv") and Path(path).is_file():
-        with open_bytes(path) as stream:
-            if stream.readline(len(_YANDEX_HEADER)) == _YANDEX_HEADER.encode():
-                return "yandex"
     if name is None:
         raise UsageError(
             f"{path} has no file extension of a click log; name the format (format=..., "
@@ -760,67 +751,6 @@ def _ubi_object(event: dict[str, Any]) -> Any:
     return held.get("object_id") if isinstance(held, dict) else None
 
 
-# --- Yandex ----------------------------------------------------------------------------------
-
-
-def _read_yandex(path: str | Path, *, user: bool = False) -> Iterator[ClickLog]:
-    """Yield the parts of a log of Yandex; ``user``: whether to keep the session of a user."""
-    lines = text_lines(path)
-    first = next(lines, None)
-    if first is None:
-        raise DataError(f"{display_name(path)}: there are no sessions.")
-    if first[1].startswith(_YANDEX_HEADER):
-        sessions = _yandex_table(path, lines)
-    else:
-        sessions = _yandex_events(path, chain([first], lines), user)
-    yield from _in_parts(sessions, path)
-
-
-def _yandex_table(path: str | Path, lines: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:
-    """Yield sessions of lines with a query, its documents and the positions clicked."""
-    for number, line in lines:
-        cells = line.split("\t")
-        if len(cells) < 4:
-            raise _wrong(path, number, f"has {len(cells)} columns, where 4 or 5 are expected")
-        documents = cells[2].split(",")
-        clicks = [False] * len(documents)
-        for place in cells[3].split(",") if cells[3] else ():
-            if not place.isdecimal() or not 1 <= int(place) <= len(documents):
-                raise _wrong(path, number, f"has a click at position {quoted(place)}")
-            clicks[int(place) - 1] = True
-        yield {"query": cells[1], "document": documents, "click": clicks}
-
-
-def _yandex_events(
-    path: str | Path, lines: Iterable[tuple[int, str]], user: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield sessions of lines of the challenge; a click belongs to the last query that fits."""
-    for owner, group in groupby(lines, lambda line: line[1].split("\t", 1)[0]):
-        shown: list[dict[str, Any]] = []
-        for number, line in group:
-            cells = line.split("\t")
-            kind = cells[2] if len(cells) > 3 else ""
-            if kind == "Q" and len(cells) > 5:
-                documents = cells[5:]
-                clicks = [False] * len(documents)
-                query = f"{cells[3]}_{cells[4]}"
-                session = {"query": query, "document": documents, "click": clicks}
-                shown.append(session | ({"user": owner} if user else {}))
-            elif kind == "C":
-                for session in reversed(shown):
-                    if cells[3] in session["document"]:
-                        session["click"][session["document"].index(cells[3])] = True
-                        break
-            else:
-                raise _wrong(
-                    path,
-                    number,
-                    "is neither 'session time Q query region documents' nor "
-                    "'session time C document', with tabs between",
-                )
-        yield from shown
-
-
 def _by_names(
     parts: Callable[[str | Path, Mapping[str, str | None]], Iterator[ClickLog]],
 ) -> Callable[..., Iterator[ClickLog]]:
@@ -859,6 +789,5 @@ READERS: dict[str, Callable[..., Iterator[ClickLog]]] = {
     **{name: _by_names(_Table(name).parts) for name in _TABLES},
     "jsonl": _by_names(_json_parts),
     "ubi": _read_ubi,
-    "yandex": _read_yandex,
 }
 """Readers by the name of their format: each yields the parts of a file."""

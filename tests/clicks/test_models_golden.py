@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 from cases import case
+from yandex_clicks import yandex_log
 
 from rankwright import clicks
 
@@ -23,7 +24,7 @@ def golden(golden_dir):
 @pytest.fixture(scope="module")
 def logs(data_dir):
     folder = data_dir / "Yandex_clicks"
-    return [clicks.load_log(folder / f"{part}.tsv.xz") for part in ("train", "test")]
+    return [yandex_log(folder / f"{part}.tsv.xz") for part in ("train", "test")]
 
 
 def check(model, expected, logs):

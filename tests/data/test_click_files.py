@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from cases import each
 from click_sessions import random_log
+from yandex_clicks import yandex_log
 
 from rankwright.data import click_files
 from rankwright.data.click_files import load_log, open_log, save_log
@@ -63,9 +64,8 @@ def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
     assert (again.weight == log.weight).all()
     parts = list(open_log(path).parts())
     assert seen(concatenate_logs(parts)) == seen(log)
-    other = written(tmp_path / "yandex.tsv", "#session\tquery\tdocs\tclicked\n")
     with pytest.raises(UsageError, match="are written as"):
-        save_log(log, other)
+        save_log(log, tmp_path / "log.txt")
 
 
 def interleaved_log():
@@ -429,40 +429,8 @@ def test_lines_that_do_not_fit_are_refused(tmp_path, change, why):
         load_log(lines(tmp_path / "log.jsonl", line, changed))
 
 
-# --- Yandex -----------------------------------------------------------------------------------
-
-
-def test_yandex_as_a_table_of_sessions(tmp_path):
-    path = written(
-        tmp_path / "train.tsv",
-        "#session\tquery\tdocs\tclicked\torder\n1\tshoes\ta,b\t2\t2,2\n2\thats\tc\t1\t1\n",
-    )
-    assert seen(load_log(path)) == SEEN
-    path = written(tmp_path / "bad.tsv", "#session\tquery\tdocs\tclicked\n1\tq\ta,b\t3\t\n")
-    with pytest.raises(DataError, match="line 2 has a click at position '3'"):
-        load_log(path)
-
-
-def test_yandex_as_lines_of_queries_and_clicks(tmp_path):
-    path = written(
-        tmp_path / "log.txt",
-        "7\t0\tQ\t5\t1\ta\tb\n7\t3\tC\tb\n7\t9\tQ\t6\t1\tb\tc\n7\t11\tC\tc\n7\t12\tC\ta\n"
-        "8\t0\tQ\t5\t1\ta\tb\n8\t0\tC\tz\n",
-    )
-    log = load_log(path, format="yandex")
-    assert seen(log) == [
-        ("5_1", ["a", "b"], [1, 2], [1, 1]),
-        ("6_1", ["b", "c"], [1, 2], [0, 1]),
-        ("5_1", ["a", "b"], [1, 2], [0, 0]),
-    ]
-    assert log.user is None
-    assert load_log(path, format="yandex", user=True).user.tolist() == [7, 7, 8]
-    with pytest.raises(DataError, match="line 1 is neither"):
-        load_log(written(tmp_path / "bad.txt", "7\t0\tX\t1\n"), format="yandex")
-
-
 def test_the_yandex_sample_has_the_counts_of_its_description(data_dir):
-    log = load_log(data_dir / "Yandex_clicks" / "train.tsv.xz")
+    log = yandex_log(data_dir / "Yandex_clicks" / "train.tsv.xz")
     assert (log.n_sessions, log.n_queries, int(log.click.sum())) == (35_064, 20, 42_703)
     assert len(log.pairs().query) == 1_024
     assert log.merged().n_sessions == 8_272
