@@ -19,7 +19,6 @@ _PUBLIC = {
     "RankingData": "rankwright.data.ranking_data",
     "Recommendations": "rankwright.rankers.ratings",
     "auto": "rankwright.comparison.auto",
-    "cite": "rankwright.citation",
     "compare": "rankwright.comparison.compare",
     "cross_validate": "rankwright.comparison.cross_validation",
     "evaluate": "rankwright.metrics.evaluation",
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from rankwright import models as models
     from rankwright import solvers as solvers
     from rankwright import testing as testing
-    from rankwright.citation import cite as cite
     from rankwright.comparison.auto import auto as auto
     from rankwright.comparison.compare import compare as compare
     from rankwright.comparison.cross_validation import cross_validate as cross_validate

@@ -22,7 +22,6 @@ from pybtex.database import Entry, parse_file
 from pybtex.plugin import find_plugin
 
 from rankwright import _PUBLIC, _SUBMODULES, registry
-from rankwright.citation import keys_of_part
 from rankwright.rankers.base import Ranker
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -224,10 +223,16 @@ def _reference(key: str) -> str:
     return " ".join(formatted.text.render(backend).split())
 
 
+def _cited_keys(*texts: str | None) -> list[str]:
+    """Return the keys of the papers that docstrings cite, such as `burges2010overview`."""
+    keys = re.findall(r"[`\[]([a-z]+\d{4}[a-z]*)[`\]]", "\n".join(text or "" for text in texts))
+    return [key for key in dict.fromkeys(keys) if key in _bibliography()]
+
+
 def references_page() -> str:
     """Return every paper that a docstring may cite, each with an anchor."""
     lines = ["# References", "", "Papers that the code and these pages cite, by their key in", ""]
-    lines[-1] = "`references.bib`; `rankwright cite NAME` prints BibTeX."
+    lines[-1] = "`rankwright/references.bib`, which has the BibTeX entries."
     for key in sorted(_bibliography()):
         lines += ["", f"({key})=", f"## {citation_labels()[key]}", "", f"{_reference(key)} `{key}`"]
     return "\n".join(lines) + "\n"
@@ -274,7 +279,8 @@ def algorithm_page(name: str, when: str) -> str:
     lines += ["", "## Example", "", "```python", example(name), "```"]
     lines += ["", *_parameters(ranker)]
     lines += ["", *_definition(ranker)]
-    keys = dict.fromkeys([*keys_of_part("rankers", name), *keys_of_part(*_part(ranker))])
+    part = registry.resolve(*_part(ranker))
+    keys = _cited_keys(ranker.__doc__, part.__doc__, sys.modules[part.__module__].__doc__)
     if keys:
         lines += ["", "## References", "", *(f"- {_reference(key)}" for key in keys)]
     figures = list(_figures(name))

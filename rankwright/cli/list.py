@@ -1,8 +1,7 @@
-"""``rankwright list KIND``: components by name; ``rankwright cite``: the papers behind them."""
+"""``rankwright list KIND``: components by name."""
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from inspect import getdoc
 from typing import Annotated, Any
@@ -56,22 +55,3 @@ def _line_on(kind: str, name: str) -> str:
         return f"broken: {error}"
     line = (getdoc(part) or "").partition("\n")[0]
     return line if package is None else f"{line} [{package}]".strip()
-
-
-def cite(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Rankers, losses or metrics, such as intervalrank; none: Rankwright."),
-    ] = None,
-    json: console.JsonOption = False,
-) -> None:
-    """Print BibTeX: of Rankwright, or of the papers of rankers, losses and metrics."""
-    from rankwright.citation import cite as bibtex
-    from rankwright.citation import keys_of
-
-    text = bibtex(*names or ())
-    if json:
-        keys = [key for name in names or () for key in keys_of(name)] or ["rankwright"]
-        console.print_json({"keys": list(dict.fromkeys(keys)), "bibtex": text})
-        return
-    sys.stdout.write(text + "\n")

@@ -18,7 +18,7 @@ from rankwright.cli.explain import explain
 from rankwright.cli.export import export, verify
 from rankwright.cli.features import features
 from rankwright.cli.inspect import inspect
-from rankwright.cli.list import cite, list_names
+from rankwright.cli.list import list_names
 from rankwright.cli.rank import rank
 from rankwright.cli.serve import serve
 from rankwright.cli.train import train
@@ -48,7 +48,6 @@ app.command()(features)
 app.command()(export)
 app.command()(verify)
 app.command()(serve)
-app.command()(cite)
 app.add_typer(clicks.app)
 app.add_typer(interleave.app)
 

@@ -394,23 +394,6 @@ class Comparison:
 
         return plot(self, kind, **options)
 
-    def cite(self) -> str:
-        """Return BibTeX of Rankwright and of the papers of the rankers that were run.
-
-        A `Ranker` made of parts stands for the papers of its loss, model and solver.
-        """
-        from rankwright.citation import cite, keys_of_part, keys_of_parts
-        from rankwright.rankers.base import Ranker
-
-        keys: list[str] = []
-        for entry in self.entries:
-            if entry.scorer is None and entry.ranker == "ranker":
-                made = {**Ranker().get_params(deep=False), **entry.parameters}
-                keys += keys_of_parts(made["loss"], made["model"], made["solver"])
-            elif entry.scorer is None:
-                keys += keys_of_part("rankers", entry.ranker)
-        return "\n\n".join([cite(), *([cite(*dict.fromkeys(keys))] if keys else [])])
-
     def as_json(self) -> dict[str, Any]:
         """Return what ``rankwright compare --json`` prints."""
         return {

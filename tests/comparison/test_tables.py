@@ -15,10 +15,7 @@ from rankwright.comparison.report import report_content
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
-from rankwright.losses import from_function
 from rankwright.metrics.significance import Interval
-from rankwright.models import Linear
-from rankwright.rankers.base import Ranker
 
 QUERIES = 40
 
@@ -188,21 +185,6 @@ def test_it_is_written_as_the_suffix_says(found, tmp_path):
     assert "<table" in (tmp_path / "t.html").read_text()
     with pytest.raises(UsageError, match=r"unknown file extension of 't.docx': a comparison is"):
         found.write(tmp_path / "t.docx")
-
-
-def test_its_papers_are_cited(data, tmp_path):
-    fold = Fold(data, None, data)
-    found = compare(fold, {"a": "memr", "b": "mr", "c": right_in(3)}, cache=tmp_path, metrics="p@1")
-    assert re.findall(r"@\w+\{(\w+),", found.cite()) == ["rankwright", "acharyya2014memr"]
-
-
-def test_the_papers_of_a_rankers_parts_are_cited(data, tmp_path):
-    parts = Ranker(loss="xendcg", model=Linear(), solver="lbfgs")
-    own = Ranker(loss=from_function(lambda s, y: (0.5 * (s - y) @ (s - y), s - y)), model="linear")
-    entries = {"parts": parts, "own": own, "default loss": Ranker(model="linear")}
-    found = compare(Fold(data, None, data), entries, cache=tmp_path, metrics="p@1")
-    keys = ["rankwright", "bruch2021xendcg", "burges2005ranknet"]
-    assert re.findall(r"@\w+\{(\w+),", found.cite()) == keys
 
 
 def test_the_report_of_all_pairs_explains_the_arrows_that_it_shows(pairs):

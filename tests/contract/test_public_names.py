@@ -25,7 +25,6 @@ FREE = {
     "RankingData",
     "Recommendations",
     "auto",
-    "cite",
     "compare",
     "cross_validate",
     "evaluate",
