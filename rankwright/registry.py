@@ -115,7 +115,6 @@ MODELS = {
 }
 
 SOLVERS = {
-    "adam": "rankwright.solvers.adam:Adam",
     "alternating": "rankwright.solvers.alternating:Alternating",
     "bundle": "rankwright.solvers.bundle:Bundle",
     "column_generation": "rankwright.solvers.column_generation:ColumnGeneration",

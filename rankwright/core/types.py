@@ -352,7 +352,7 @@ class Solver(Protocol):
     One with the field ``random_state`` visits queries in an order of its own, and sees them in one
     fixed by their content; one with the field ``nonnegative`` knows that bound. ``by_column`` says
     whether it steps along single features and knows an l1 penalty: it is given the problem that
-    `ColumnLoss.by_column` makes. ``solves`` is "weights", or "batches" for a solver of networks.
+    `ColumnLoss.by_column` makes.
     """
 
     needs: ClassVar[frozenset[str]]

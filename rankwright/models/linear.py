@@ -422,7 +422,7 @@ class OneProcess:
             return None
         if not isinstance(self._data.X, np.ndarray):
             raise UsageError("linear's device='cuda' takes dense features; use device='cpu'.")
-        from rankwright.solvers.adam import check_cuda, load_torch  # a fit on the CPU does without
+        from rankwright.models.network_training import check_cuda, load_torch
 
         check_cuda("device='cpu'")
         there = device_loss(self._loss, self._bound, load_torch())

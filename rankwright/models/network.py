@@ -38,8 +38,15 @@ from rankwright.losses.base import (
 )
 from rankwright.models.linear import deviations, fill_values, filled
 from rankwright.models.network_device import DeviceFeatures, LayerPasses
+from rankwright.models.network_training import (
+    Adam,
+    Arrays,
+    check_cuda,
+    check_torch,
+    host_array,
+    load_torch,
+)
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.adam import Adam, Arrays, check_cuda, check_torch, host_array, load_torch
 from rankwright.solvers.choice import lacking
 
 # --- what a network is made of ---------------------------------------------------------------
@@ -418,8 +425,15 @@ class Network(Part):
         hidden layer is a multiple of it wide.
     standardize : bool
         Bring features to mean 0 and deviation 1, by the training data.
-    epochs, learning_rate, schedule, weight_decay
-        See `rankwright.solvers.adam.Adam`.
+    epochs : int
+        Passes over the data.
+    learning_rate : float
+        Length of Adam's first steps.
+    schedule : "constant", "cosine", "linear" or "step"
+        How the rate falls over the epochs: not, to 0 along half a cosine or a line, or to a tenth
+        at half of them and to a hundredth at three quarters.
+    weight_decay : float
+        How strongly matrices of weights are pulled to 0; biases are not.
     batch_size : int
         Documents in a step, in whole queries.
     missing : None, "mean" or "zero"

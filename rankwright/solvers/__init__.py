@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rankwright import registry
 
 if TYPE_CHECKING:
-    from rankwright.solvers.adam import Adam as Adam
     from rankwright.solvers.alternating import Alternating as Alternating
     from rankwright.solvers.bundle import Bundle as Bundle
     from rankwright.solvers.column_generation import ColumnGeneration as ColumnGeneration

@@ -66,7 +66,7 @@ def choose_solver(
     """
     named = given is None or isinstance(given, str)
     solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
-    if not _solves_for_weights(solver) or not hasattr(solver, "solve"):
+    if not hasattr(solver, "solve"):
         name = part_name("solvers", solver)
         raise UsageError(f"{name} does not solve for the weights of a linear model.")
     limits = {"max_iter": max_iter, "tol": tol}
@@ -122,11 +122,7 @@ def _suits(name: str, traits: Traits) -> bool:
         kind = registry.resolve("solvers", name)
     except PluginError:
         return False
-    return _solves_for_weights(kind) and not missing_traits(solver_needs(kind), traits)
-
-
-def _solves_for_weights(solver: Any) -> bool:
-    return bool(getattr(solver, "solves", "weights") == "weights")
+    return not missing_traits(solver_needs(kind), traits)
 
 
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:

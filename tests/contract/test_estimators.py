@@ -344,7 +344,7 @@ def test_what_is_no_loss_model_or_solver_is_reported():
     with pytest.raises(UsageError, match="is not a model: it has no fit"):
         rw.Ranker(model=3).fit(DATA)
     with pytest.raises(UsageError, match="does not solve for the weights of a linear model"):
-        rw.Ranker(solver="adam").fit(DATA)
+        rw.Ranker(solver=object()).fit(DATA)
 
 
 # --- searches --------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ CASES = {
         {
             "model": Network(hidden_layer_sizes=(4,), epochs=7, dropout=0.2, batch_size=50),
         },
-        ["network", "adam"],
+        ["network"],
     ),
     "passive_aggressive": ("pamir", {"n_steps": 3000}, ["passive_aggressive"]),
     "prank": ("prank", {}, ["prank"]),

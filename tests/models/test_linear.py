@@ -52,8 +52,6 @@ def test_the_gradient_agrees_with_finite_differences():
 def test_a_solver_that_does_not_fit_is_named():
     with pytest.raises(UsageError, match="there is no solver 'trom'; did you mean tron"):
         fit(Linear(), solver="trom")
-    with pytest.raises(UsageError, match="adam does not solve for the weights"):
-        fit(Linear(), solver="adam")
     with pytest.raises(
         UsageError, match="tron does not support bounds; for nonnegative=True use lbfgs"
     ):
@@ -231,7 +229,7 @@ def test_gaps_of_train_and_valid_get_the_means_of_train():
 def test_weights_found_on_a_gpu_are_those_of_the_cpu(monkeypatch, solver):
     """TRON's Hessian products come after values elsewhere: the loss goes back for them."""
     if cuda.SIMULATED:
-        monkeypatch.setattr("rankwright.solvers.adam.check_cuda", lambda _: None)
+        monkeypatch.setattr("rankwright.models.network_training.check_cuda", lambda _: None)
     data = small_data(queries=6, documents=5, features=3, dtype=np.float32)
     asked = []
     for name in ("value", "grad", "hess_vec"):

@@ -10,7 +10,7 @@ from rankwright import registry
 from rankwright.core.types import Traits
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import LambdaRank, PairHinge, RankNet, Squared
-from rankwright.solvers import LBFGS, SGD, TRON, Adam, Bundle
+from rankwright.solvers import LBFGS, SGD, TRON, Bundle
 from rankwright.solvers.choice import check_fit, choose_solver, default_solver
 
 SOLVERS = {
@@ -109,7 +109,7 @@ def test_the_sentence_imports_no_solver_but_the_one_it_names():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     sentence, imported = done.stdout.splitlines()
     assert sentence.endswith("Use sgd.")
-    others = {"adam", "alternating", "bundle", "column_generation", "coordinate", "lbfgs"}
+    others = {"alternating", "bundle", "column_generation", "coordinate", "lbfgs"}
     assert not others & {name.rpartition(".")[2] for name in imported.split()}
 
 
@@ -162,9 +162,7 @@ def test_an_unknown_name_is_answered_by_those_that_are_there():
         choose_solver("lbgfs", RankNet())
 
 
-def test_a_solver_of_networks_and_what_is_none_are_refused():
-    with pytest.raises(UsageError, match="adam does not solve for the weights"):
-        choose_solver(Adam(), RankNet())
+def test_an_object_without_solve_is_refused():
     with pytest.raises(UsageError, match="does not solve for the weights"):
         choose_solver(object(), RankNet())
 

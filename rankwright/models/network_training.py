@@ -20,12 +20,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from rankwright.core.openmp import passive_waiting
-from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, Callback, Measured
 from rankwright.errors import MissingExtraError, UsageError
@@ -111,8 +110,8 @@ class AdamState:
         return cls(epoch, steps, *kinds)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Adam(Part):
+@dataclass(frozen=True, slots=True)
+class Adam:
     """Adam over batches of whole queries; takes every loss that has a gradient.
 
     Parameters
@@ -128,16 +127,7 @@ class Adam(Part):
         How strongly matrices of weights are pulled to 0; biases are not.
     random_state
         Decides the order of the batches.
-
-    Examples
-    --------
-    >>> import rankwright as rw
-    >>> rw.Ranker(loss="ranknet", solver=rw.solvers.Adam(epochs=20))
-    Ranker(solver=Adam(epochs=20))
     """
-
-    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
-    solves: ClassVar[str] = "batches"  # of networks, not weights of linear models
 
     epochs: int = 100
     learning_rate: float = 0.001

@@ -7,7 +7,7 @@ from small_data import Onlooker
 
 from rankwright.core.types import CheckpointState
 from rankwright.errors import UsageError
-from rankwright.solvers.adam import Adam, AdamState
+from rankwright.models.network_training import Adam, AdamState
 
 
 class Parabola:
