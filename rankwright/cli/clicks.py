@@ -37,6 +37,7 @@ app = typer.Typer(
 
 _BAR = 30
 _SHOWN_POSITIONS = 20
+_PICTURES = ("png", "svg", "pdf")
 
 LogArgument = Annotated[str, typer.Argument(help="A click log.")]
 LogFormatOption = Annotated[
@@ -54,25 +55,10 @@ def inspect(
     log: LogArgument,
     format: LogFormatOption = None,  # noqa: A002
     read: ReadOption = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PAGE",
-            help="Write an HTML page: click curves, position bias by several methods, click "
-            "models, and, with --features, whether its correction helps.",
-        ),
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw examination by position (.png, .svg or .pdf)."),
     ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            "--features",
-            metavar="DATA",
-            help="Features of the documents, by query and document id, for the page.",
-        ),
-    ] = None,
-    threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
     """Show click rates by position, and report what in a log will mislead.
@@ -82,18 +68,10 @@ def inspect(
     from rankwright.clicks.inspect import inspect_log
     from rankwright.data.click_files import open_log
 
-    opened = open_log(log, **read_options(read, format=format))
-    if features is not None and output is None:
-        raise UsageError("--features are for the page: give -o PAGE too.")
-    if output is not None:
-        from rankwright.clicks.report import write_log_report
-        from rankwright.data.files import load
-
-        table = None if features is None else load(features)
-        write_log_report(
-            opened, output, features=table, title=f"Clicks of {Path(log).name}", n_jobs=threads
-        )
-    profile = inspect_log(opened)
+    check_picture(plot)
+    profile = inspect_log(open_log(log, **read_options(read, format=format)))
+    if plot is not None:
+        write_picture(profile.plot().figure, plot)
     if json:
         console.print_json(profile.to_dict())
         return
@@ -101,8 +79,8 @@ def inspect(
     console.show("findings", "bold")
     for sentence in profile.findings or ["no problems found."]:
         console.show(f"- {sentence}")
-    if output is not None:
-        console.say(f"wrote {output}")
+    if plot is not None:
+        console.say(f"wrote {plot}")
 
 
 @app.command()
@@ -286,6 +264,27 @@ def evaluate(
         console.print_json(found.to_dict())
         return
     console.show(str(found))
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a path of ``--plot`` that cannot be written as a picture."""
+    from rankwright.data.streams import check_target
+
+    check_target(path, "--plot")
+    if path is not None and _picture_format(path) not in _PICTURES:
+        raise UsageError(f"{path}: pictures are written as .png, .svg or .pdf.")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib to a file, whole or not at all."""
+    from rankwright.data.streams import atomic_path
+
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format=_picture_format(path), bbox_inches="tight", dpi=150)
+
+
+def _picture_format(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")
 
 
 def _print_shape(profile: LogProfile) -> None:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from rankwright.cli import console
-from rankwright.cli.clicks import LogArgument, LogFormatOption
+from rankwright.cli.clicks import LogArgument, LogFormatOption, check_picture, write_picture
 from rankwright.cli.options import (
     FormatOption,
     ReadOption,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rankwright.clicks.interleaving_score import InterleavingScores
     from rankwright.data.ranking_data import RankingData
     from rankwright.rankers.base import Ranker
-
-_PICTURES = ("png", "svg", "pdf")
 
 
 class _ListsByDefault(TyperGroup):
@@ -149,18 +147,15 @@ def score(
     winner over all looks together is at most alpha. Intervals hold at all looks too. With
     --unit query or user the test is valid for one look, at the whole log.
     """
-    from rankwright.clicks.interleaving_score import score_interleaving
+    from rankwright.clicks.interleaving_score import plot_interleaving, score_interleaving
     from rankwright.data.click_files import open_log
-    from rankwright.data.streams import check_target
 
-    check_target(plot, "--plot")
-    if plot is not None and _kind(plot) not in _PICTURES:
-        raise UsageError(f"{plot}: pictures are written as .png, .svg or .pdf.")
+    check_picture(plot)
     file = open_log(log, **read_options(read, format=format))
     with console.round_progress("score", None) as update:
         found = score_interleaving(file, alpha=alpha, unit=unit, on_progress=update)
     if plot is not None:
-        _draw(found, plot)
+        write_picture(plot_interleaving(found).figure, plot)
     if json:
         console.print_json(found.to_dict())
         return
@@ -188,19 +183,6 @@ def _names(models: list[str]) -> list[str]:
     if len(set(models)) < len(models):
         raise UsageError("a model is given twice: there is nothing to find out.")
     return models
-
-
-def _kind(path: Path) -> str:
-    return path.suffix.lower().lstrip(".")
-
-
-def _draw(found: InterleavingScores, path: Path) -> None:
-    from rankwright.clicks.interleaving_score import plot_interleaving
-    from rankwright.data.streams import atomic_path
-
-    figure = plot_interleaving(found).figure
-    with atomic_path(path) as made:
-        figure.savefig(made, format=_kind(path), bbox_inches="tight", dpi=150)
 
 
 def _print(found: InterleavingScores) -> None:

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import DCTR as DCTR
     from rankwright.clicks.rates import GCTR as GCTR
     from rankwright.clicks.rates import RCTR as RCTR
-    from rankwright.clicks.report import write_log_report as write_log_report
     from rankwright.clicks.simulation import simulate as simulate
     from rankwright.clicks.simulation import simulate_clicks as simulate_clicks
     from rankwright.data.click_files import LogFile as LogFile
@@ -123,7 +122,6 @@ _MODULES = {
     "simulate": "rankwright.clicks.simulation",
     "simulate_clicks": "rankwright.clicks.simulation",
     "slot_probabilities": "rankwright.clicks.policies",
-    "write_log_report": "rankwright.clicks.report",
 }
 
 __all__ = sorted(_MODULES)

@@ -24,6 +24,7 @@ from rankwright.clicks.sessions import CellCounter, Cells, LogParts, PairTable, 
 from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
 from rankwright.errors import DataError, counted, quoted
+from rankwright.figures import import_matplotlib, line_style, new_axes, plain_axes
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
@@ -113,6 +114,44 @@ class LogProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON holds it."""
         return asdict(self)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw examination by position with its 95 % interval; return the Axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default those of a new figure.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> from rankwright import clicks
+        >>> data = rw.synthetic("mq2008", queries=30)
+        >>> log = clicks.simulate(data, 41, sessions=20, positions=5, swaps="all")
+        >>> ax = clicks.inspect_log(log).plot()
+        >>> ax.figure.savefig("examination.svg")
+        """
+        position = [one.position for one in self.positions]
+        value = [one.examination for one in self.positions]
+        if np.isnan(value).all():
+            raise DataError(
+                "examination is not known: no document of a query was shown at several positions, "
+                "or nothing was clicked. Randomise some lists, or estimate it from features by "
+                "estimate_propensity(log, 'dual')."
+            )
+        import_matplotlib()
+        ax = new_axes(ax)
+        style = line_style(0)
+        ax.plot(position, value, **style)
+        low = [one.examination_low for one in self.positions]
+        high = [one.examination_high for one in self.positions]
+        ax.fill_between(position, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        ax.set_xlabel("position")
+        ax.set_ylabel("examination, relative to the first")
+        ax.set_yscale("log")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        return plain_axes(ax)
 
 
 def inspect_log(log: LogParts | Sequence[ClickLog]) -> LogProfile:

@@ -40,31 +40,15 @@ def test_inspect_shows_positions_and_findings(log):
     assert found["impressions"] == random_log().impression_weights().sum()
 
 
-def with_features(folder):
-    """Write a log and the features of its documents; return both paths."""
-    data = rw.synthetic("mq2008", queries=6, seed=1)
-    names = np.array([f"d{row}" for row in range(data.n_documents)])
-    data = data._replace(doc_id=names)
-    clicks.save_log(clicks.simulate(data, 1, sessions=20, swaps="all"), folder / "log.csv")
-    save(data, folder / "features.csv")
-    return folder / "log.csv", folder / "features.csv"
-
-
-def test_inspect_writes_a_page(log, tmp_path):
-    shown = run("inspect", log, "-o", tmp_path / "clicks.html")
+def test_inspect_draws_examination(log, tmp_path):
+    path = tmp_path / "curve.svg"
+    shown = run("inspect", log, "--plot", path)
     assert shown.exit_code == 0, shown.output
-    text = (tmp_path / "clicks.html").read_text()
-    assert "<h1>Clicks of log.csv</h1>" in text
-    assert 'src="' not in text
-    shown, features = with_features(tmp_path)
-    done = run("inspect", shown, "-o", tmp_path / "clicks.html", "--features", features)
-    assert done.exit_code == 0, done.output
-    text = (tmp_path / "clicks.html").read_text()
-    assert "dual learning</th>" in text
-    assert "only 6 queries have clicks" in text
-    error = run("inspect", log, "--features", "data.txt").exception
+    assert f"wrote {path}" in shown.output
+    assert "examination, relative to the first" in path.read_text()
+    error = run("inspect", log, "--plot", tmp_path / "curve.gif").exception
     assert isinstance(error, UsageError)
-    assert "-o PAGE" in str(error)
+    assert ".png, .svg or .pdf" in str(error)
 
 
 def test_fit_evaluates_and_saves_a_model(log, tmp_path):

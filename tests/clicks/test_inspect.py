@@ -81,6 +81,21 @@ def test_documents_that_were_seldom_shown_do_not_move_examination():
         assert one.examination_low * 0.99 <= value <= one.examination_high * 1.01
 
 
+def test_the_plot_draws_examination_with_its_interval():
+    profile = inspect_log(shuffled(500, 3, [1.0, 0.6, 0.4]))
+    ax = profile.plot()
+    (line,) = ax.get_lines()
+    assert line.get_xdata().tolist() == [1, 2, 3]
+    assert line.get_ydata().tolist() == [one.examination for one in profile.positions]
+    (interval,) = ax.collections
+    corners = interval.get_paths()[0].vertices[:, 1]
+    assert corners.min() == min(one.examination_low for one in profile.positions)
+    assert profile.plot(ax=ax) is ax
+    fixed = ClickLog.from_arrays([0, 1], [1, 2, 3, 4], [1, 0, 1, 0], session_sizes=[2, 2])
+    with pytest.raises(DataError, match="no document of a query was shown at several positions"):
+        inspect_log(fixed).plot()
+
+
 def test_parts_give_the_same_profile():
     log = random_log(sessions=100)
     assert inspect_log([log.select(np.arange(40)), log.select(np.arange(40, 100))]) == (

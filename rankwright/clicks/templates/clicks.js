@@ -1,2 +1,0 @@
-startTheme();
-startTips();
