@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -433,8 +433,10 @@ def _by_column_names(
 
 
 def _taken_columns(X: FloatMatrix, columns: Sequence[int]) -> FloatMatrix:
-    """Return ``X[:, columns]`` row by row in memory, which indexing a dense matrix does not."""
-    return np.take(X, columns, axis=1) if isinstance(X, np.ndarray) else X[:, columns]
+    """Return ``X[:, columns]`` in C order; indexing a dense matrix returns Fortran order."""
+    if not isinstance(X, np.ndarray):
+        return X[:, columns]
+    return cast(FloatMatrix, np.take(X, columns, axis=1))
 
 
 def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
