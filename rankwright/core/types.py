@@ -350,9 +350,8 @@ class Solver(Protocol):
     """Minimises a problem; ``needs`` names the traits it cannot do without.
 
     One with the field ``random_state`` visits queries in an order of its own, and sees them in one
-    fixed by their content; one with the field ``nonnegative`` knows that bound. ``by_column`` says
-    whether it steps along single features and knows an l1 penalty: it is given the problem that
-    `ColumnLoss.by_column` makes.
+    fixed by their content. ``by_column`` says whether it steps along single features and knows an
+    l1 penalty: it is given the problem that `ColumnLoss.by_column` makes.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Part, check_choice, part_name, with_params
+from rankwright.core.parameters import Part, check_choice, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -45,7 +45,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import bound_loss, device_loss, document_weight, order_weight
 from rankwright.models.linear_problem import DeviceLinear, LinearProblem
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.choice import choose_solver, field_names, steps_by_column
+from rankwright.solvers.choice import choose_solver, steps_by_column
 from rankwright.solvers.oracle_log import OracleLog, logged
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ class Linear(Part):
         twenty, from the least that makes all weights 0 down to a thousandth of it.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
-    nonnegative : bool
-        Allow no negative weight.
     missing : None, "mean" or "zero"
         What stands for a missing value; None refuses them.
     max_iter : int or "auto"
@@ -93,7 +91,6 @@ class Linear(Part):
     l2: float | str = 1e-3
     l1: float | str = 0.0
     scale: bool = True
-    nonnegative: bool = False
     missing: str | None = None
     max_iter: int | str = "auto"
     tol: float | str = "auto"
@@ -223,15 +220,10 @@ class Linear(Part):
         return FittedLinear(end.w / deviation, fill, data.n_features, end, end.state, deviation)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
-        """Return the solver, or say what it knows not of this model's penalties and bounds."""
+        """Return the solver; raise if it does not support the model's penalties."""
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
-        if self.nonnegative:
-            if "nonnegative" not in field_names(chosen):
-                name = part_name("solvers", chosen)
-                raise UsageError(f"{name} does not support bounds; for nonnegative=True use lbfgs.")
-            chosen = with_params(chosen, {"nonnegative": True})
         if self.l1 != 0.0 and not steps_by_column(chosen):
             name = part_name("solvers", chosen)
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
