@@ -5,26 +5,17 @@ When the weight of a feature changes by t, every score moves along a line,
     s_i(t) = s_i + t x_i                                                                         (1)
 
 and the ranking of a query changes only where two of its lines cross. A metric is thus a step
-function of t, and the mean over queries one too. `MetricLine.pieces` follows the first ranks of
-each query from one end of the range to the other: the next crossing is that of two neighbours
-among the ranks that count, or of the last of them with a document below; the metric then changes
-by what a swap of neighbours is worth (`rankwright.metrics.swap`), in O(1). With k ranks that count
-a crossing costs O(log k), and O(n) where the last of these ranks gets another document; all
-crossings further down are never looked at. The changes of all queries, sorted by t, are the
-steps of the mean.
+function of t, and the mean over queries is one too. `MetricLine.pieces` finds it for metrics that
+are sums over ranks of weight by rank times gain by document: ndcg, dcg, p, recall and others. It
+follows the first ranks of each query from one end of the range to the other. The next crossing is
+that of two neighbours among the ranks that count, or of the last of them with a document below;
+the metric then changes by (w_r - w_{r+1}) times the difference of the gains. With k ranks that
+count a crossing costs O(log k), and O(n) if the last of these ranks gets another document;
+crossings further down are not looked at. The changes of all queries, sorted by t, are the steps of
+the mean.
 
-Documents on one line are tied for every t, and count as the mean over their orders. Where the
-metric is a sum over ranks, each of them earns the mean gain of the line. For map, mrr and err a
-query with lines whose documents earn different gains adds up its first ranks anew at each crossing,
-in O(k). The j-th of a line's t documents, of which a share p is relevant, contributes at rank r
-
-    map    p (C + 1 + (j - 1) q) / r,   q = (p t - 1)/(t - 1),   C expected above on other lines
-    err    (S_{r-1} - S_r) / r,   S_r the product over lines of the mean product of 1 - gain over
-           subsets of as many of the line's documents as stand on the first r ranks              (2)
-
-and mrr is err with gains of 0 and 1. Between crossings the documents of a line stand together, and
-(2) is the mean over orders; while two lines pass through each other it is a number without meaning
-that the next changes, at the same t, take back.
+Documents on one line are tied for every t. Each of them earns the mean gain of the line, which is
+the mean of the metric over their orders.
 """
 
 from __future__ import annotations
@@ -43,16 +34,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.metrics.base import Metric
 from rankwright.metrics.ranked import Judged, Ranked
-from rankwright.metrics.swap import (
-    ERR_SWAP,
-    LINEAR_SWAP,
-    MAP_SWAP,
-    MRR_SWAP,
-    SwapForm,
-    change,
-    mean_products,
-    prepare,
-)
+from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -81,31 +63,8 @@ def _first_ranks(a, x, t, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _value(kind, b, weight):  # type: ignore[no-untyped-def]
-    """Return the metric, before scaling, of a list whose first ranks have gains ``b``."""
-    total, so_far = 0.0, 1.0 if kind == ERR_SWAP else 0.0
-    for r in range(len(b)):
-        if kind == MAP_SWAP:
-            so_far += b[r]
-            total += b[r] * so_far / (r + 1)
-        elif kind == MRR_SWAP:
-            if b[r] > 0.0:
-                return 1.0 / (r + 1)
-        elif kind == ERR_SWAP:
-            total += so_far * b[r] / (r + 1)
-            so_far *= 1.0 - b[r]
-        else:
-            total += weight[r] * b[r]
-    return total
-
-
-@kernel
-def _number_lines(a, x, gain, line, size, first, mean):  # type: ignore[no-untyped-def]
-    """Return whether gains differ on a line, the number of lines, and documents in order of them.
-
-    Of each line are written how many documents it has and where they begin in that order, and of
-    each document the number of its line and the mean gain there.
-    """
+def _mean_gains(a, x, gain, mean):  # type: ignore[no-untyped-def]
+    """Write for each document the mean gain of the documents on its line."""
     n = len(a)
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     sort_query(0, n, a, NO_KEY, order, spare)
@@ -113,7 +72,7 @@ def _number_lines(a, x, gain, line, size, first, mean):  # type: ignore[no-untyp
         if a[order[place]] == a[order[place - 1]]:
             sort_query(0, n, a, x, order, spare)
             break
-    mixed, lines, start = False, 0, 0
+    start = 0
     for end in range(1, n + 1):
         i = order[start]
         if end < n and a[order[end]] == a[i] and x[order[end]] == x[i]:
@@ -121,56 +80,9 @@ def _number_lines(a, x, gain, line, size, first, mean):  # type: ignore[no-untyp
         total = 0.0
         for place in range(start, end):
             total += gain[order[place]]
-            mixed |= gain[order[place]] != gain[i]
         for place in range(start, end):
-            line[order[place]], mean[order[place]] = lines, total / (end - start)
-        size[lines], first[lines] = end - start, start
-        lines += 1
+            mean[order[place]] = total / (end - start)
         start = end
-    return mixed, lines, order
-
-
-@kernel
-def _tables(kind, k, lines, order, gain, size, first):  # type: ignore[no-untyped-def]
-    """Return, at the places of each line, p and q of (2), or the mean products of 0, 1, ..., k."""
-    table = np.empty(len(order) + lines)
-    for number in range(lines):
-        t, start = size[number], first[number]
-        stop = np.empty(t)
-        for place in range(t):
-            stop[place] = gain[order[start + place]]
-        if kind == MAP_SWAP:
-            table[start + number] = stop.mean()
-            if t > 1:
-                table[start + number + 1] = (stop.sum() - 1.0) / (t - 1)
-        else:
-            depth = min(t, k)
-            table[start + number : start + number + depth + 1] = mean_products(stop, depth)
-    return table
-
-
-@kernel
-def _value_of_lines(kind, at, line, first, table, seen):  # type: ignore[no-untyped-def]
-    """Return (2) for a list whose first documents are ``at``; ``seen`` is zero, and stays so."""
-    total, counted, alive, before = 0.0, 0.0, 1.0, 1.0
-    for r in range(len(at)):
-        number = line[at[r]]
-        j, here = seen[number], first[number] + number
-        if kind == MAP_SWAP:
-            p = table[here]
-            others = counted - j * p
-            more = j * table[here + 1] if j else 0.0
-            total += p * (others + 1.0 + more) / (r + 1) if p > 0.0 else 0.0
-            counted += p
-        else:
-            before = alive
-            was, now = table[here + j], table[here + j + 1]
-            alive = alive / was * now if was > 0.0 else 0.0
-            total += (before - alive) / (r + 1)
-        seen[number] += 1
-    for r in range(len(at)):
-        seen[line[at[r]]] = 0
-    return total
 
 
 @kernel
@@ -207,42 +119,21 @@ def _soonest(tree, node, when):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _after_swap(kind, r, b, u):  # type: ignore[no-untyped-def]
-    """Bring the running sums of `swap.prepare` up to date when ranks r and r + 1 were swapped."""
-    if kind == MAP_SWAP:
-        u[r + 1] = u[r] + b[r]
-    elif kind == ERR_SWAP:
-        u[r + 1] = u[r] * (1.0 - b[r])
-    elif kind == MRR_SWAP:
-        if b[r] > 0.0:
-            u[0] = min(u[0], r)
-        elif u[0] == r:
-            u[0] = r + 1
-
-
-@kernel
-def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # type: ignore[no-untyped-def]
+def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):  # type: ignore[no-untyped-def]
     """Follow the first ranks from ``low`` to ``high``; return the value at ``low`` and the changes.
 
     The changes are written to the arrays while there is room; returned is how many there are.
     """
     n = len(a)
     k = min(cut, n)
-    at, seen = np.empty(k, np.int64), np.zeros(n, np.int64)
-    line, size_of, first = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    earned = np.empty(n)
-    mixed, lines, order = _number_lines(a, x, gain, line, size_of, first, earned)
-    by_line = mixed and kind != LINEAR_SWAP
-    table = _tables(kind, k, lines, order, gain, size_of, first) if by_line else earned
+    at, earned, b = np.empty(k, np.int64), np.empty(n), np.empty(k + 1)
+    _mean_gains(a, x, gain, earned)
     _first_ranks(a, x, low, at)
     inside = np.zeros(n, np.bool_)
     inside[at] = True
     out = np.flatnonzero(~inside)
     out_a, out_x = a[out], x[out]
-    b, u, v = np.zeros(k + 1), np.zeros(k + 2), np.zeros(k + 2)
     take(earned, at, b)
-    prepare(kind, b[:k], cut, u, v)
-    v[0] = k + 1  # MRR's second relevant rank: with neighbours it is never the first's next
     size = 1
     while size < k:
         size *= 2
@@ -254,10 +145,9 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
         tree[size + r] = r
     for node in range(size - 1, 0, -1):
         tree[node] = _soonest(tree, node, when)
-    base, t, found = _value(kind, b[:k], weight), low, 0
-    if by_line:
-        base = _value_of_lines(kind, at, line, first, table, seen)
-    value = base
+    base, t, found = 0.0, low, 0
+    for r in range(k):
+        base += weight[r] * b[r]
     while True:
         r = tree[1]
         if when[r] >= high:
@@ -266,23 +156,17 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
         above = at[r]
         below = at[r + 1] if r < k - 1 else out[place]
         b[r + 1] = earned[below]
-        if b[r] != b[r + 1] and not by_line:
+        if b[r] != b[r + 1]:
             if found < len(times):
-                times[found] = t
-                changes[found] = change(kind, r, r + 1, b, weight, cut, u, v)
+                after = weight[r + 1] if r + 1 < cut else 0.0
+                times[found], changes[found] = t, (b[r + 1] - b[r]) * (weight[r] - after)
             found += 1
             b[r], b[r + 1] = b[r + 1], b[r]
-            _after_swap(kind, r, b, u)
         at[r] = below
         if r < k - 1:
             at[r + 1] = above
         else:
             out[place], out_a[place], out_x[place] = above, a[above], x[above]
-        if by_line:
-            now = _value_of_lines(kind, at, line, first, table, seen)
-            if found < len(times):
-                times[found], changes[found] = t, now - value
-            value, found = now, found + 1
         for moved in range(max(r - 1, 0), min(r + 2, k)):
             if moved < k - 1:
                 when[moved] = _meeting(a, x, at[moved], at[moved + 1])
@@ -294,14 +178,14 @@ def _sweep_query(a, x, gain, kind, weight, cut, low, high, times, changes):  # t
 @kernel
 def _sweep(lo, hi, indptr, a, x, form, low, high, room):  # type: ignore[no-untyped-def]
     """Return the sum of the metric at ``low``, and when and by how much it changes after that."""
-    kind, gain, weight, cut, scale = form
+    _, gain, weight, cut, scale = form
     times, changes = np.empty(room), np.empty(room)
     base, count = 0.0, 0
     for q in range(lo, hi):
         first, end = indptr[q], indptr[q + 1]
         if scale[q] == 0.0 or cut[q] < 1:
             continue
-        args = (a[first:end], x[first:end], gain[first:end], kind, weight, cut[q], low, high)
+        args = (a[first:end], x[first:end], gain[first:end], weight, cut[q], low, high)
         value, found = _sweep_query(*args, times[count:], changes[count:])
         if count + found > len(times):
             more = 2 * (count + found)
@@ -353,14 +237,14 @@ class MetricLine:
 
     @cached_property
     def _form(self) -> SwapForm | None:
-        """How the metric changes by swaps; None where it has no such form, or orders its ties."""
+        """The metric as a sum over ranks; None if it is not one, or does not average its ties."""
         if not hasattr(self.metric, "swap_form") or not self.metric.averages_ties:
             return None
         try:
             form: SwapForm = self.metric.swap_form(self._data)
         except IncompatibleError:
             return None
-        return form
+        return form if form.kind == LINEAR_SWAP else None
 
     @cached_property
     def _judged(self) -> Judged:
@@ -368,7 +252,7 @@ class MetricLine:
 
     @property
     def exact(self) -> bool:
-        """Whether `pieces` knows the metric."""
+        """Whether the metric is a sum over ranks, which `pieces` needs."""
         return self._form is not None
 
     @cached_property

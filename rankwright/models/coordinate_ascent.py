@@ -212,10 +212,10 @@ def _by_column(X: FloatMatrix, rows: AnyArray) -> AnyArray | sparse.csc_array[An
 # --- line search -----------------------------------------------------------------------------
 # The best step along one feature for a metric of rankings: exact, or by RankLib's steps.
 #
-# With the other weights held, a metric is a step function of one weight
-# (`rankwright.metrics.along_line`). The exact search looks at all of its steps within reach and
-# goes to the middle of the best one, the nearest of equals. RankLib's search tries steps that
-# double, up, then down, then to zero; it knows any metric. What is climbed is
+# With the other weights held, a metric is a step function of one weight. For sums over ranks (ndcg,
+# dcg, p and others; see `rankwright.metrics.along_line`) the exact search looks at all of its steps
+# within reach and goes to the middle of the best one, the nearest of equals. RankLib's search tries
+# steps that double, up, then down, then to zero; it takes any metric. What is climbed is
 #
 #     mean of the metric - reg |w - w_start|                                                    (1)
 #
@@ -239,8 +239,8 @@ class LineSearch:
     steps : "auto", "exact" or "ranklib"
         Look at every change of ranking; or at steps that double, up, then down, then to zero.
         "auto" is exact for metrics of the first 32 ranks or fewer, on average over documents:
-        whole lists of hundreds of documents have too many changes. A metric that does not know
-        what a swap changes takes the steps.
+        whole lists of hundreds of documents have too many changes. A metric that is not a sum over
+        ranks, such as map, mrr or err, always takes the steps.
     n_steps : int
         How many steps in each direction, for "ranklib".
     reg : float

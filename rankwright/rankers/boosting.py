@@ -319,10 +319,10 @@ class AdaRank(MetricRanker):
 class CoordinateAscent(MetricRanker):
     """Coordinate Ascent: weights moved one at a time, each to where the metric is highest.
 
-    The best place along a feature is found exactly for metrics of the first ranks, by following the
-    changes of the ranking, and by steps for others (`metzler2007linear`). RankLib's own method is
-    ``steps="ranklib", scale=False``; its flags are ``n_restarts`` (-r), ``n_steps`` (-i), ``tol``
-    (-tolerance), ``reg`` (-reg).
+    The best place along a feature is found exactly for sums over the first ranks such as ndcg@10,
+    by following the changes of the ranking, and by steps for others (`metzler2007linear`).
+    RankLib's own method is ``steps="ranklib", scale=False``; its flags are ``n_restarts`` (-r),
+    ``n_steps`` (-i), ``tol`` (-tolerance), ``reg`` (-reg).
 
     Parameters
     ----------
@@ -339,8 +339,8 @@ class CoordinateAscent(MetricRanker):
     steps : {"auto", "exact", "ranklib"}, default "auto"
         How the best place along a feature is found: by every change of the ranking, or by steps
         that double, up, down, then to 0. "auto" is exact for metrics of the first 32 ranks or
-        fewer, on average over documents; a metric for which the change by a swap is not known takes
-        steps.
+        fewer, on average over documents. A metric that is not a sum over ranks, such as map, mrr
+        or err, always takes the steps.
     n_steps : int, default 25
         Number of steps in each direction, where steps are taken.
     scale : bool, default True

@@ -184,6 +184,15 @@ def test_of_equally_good_places_the_nearest_is_taken_and_none_if_nothing_is_bett
     assert LineSearch(steps="ranklib").step(line, s + t * x, x, there) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("name", ["map", "err@5", "mrr"])
+def test_a_metric_that_is_not_a_sum_over_ranks_takes_ranklibs_steps(name):
+    start = FittedLinear(np.array([0.1, -0.3, 0.2, 0.2, -0.2]), None, 5)
+    ranklib = climb(name, start=start, steps="ranklib")
+    for steps in ("auto", "exact"):
+        assert (climb(name, start=start, steps=steps).coef == ranklib.coef).all()
+    assert reached(name, ranklib.coef) > reached(name, start.coef)
+
+
 class Recorder:
     """A metric of one weight that notes where it was looked at."""
 
@@ -230,7 +239,7 @@ def test_the_distance_is_between_normalised_weights():
 
 def test_regularisation_forgoes_what_gains_less_than_its_distance():
     data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
-    line = MetricLine(metric("mrr"), data)
+    line = MetricLine(metric("p@1"), data)
     s, x = np.array([0.0, 1.0]), np.array([1.0, 0.0])
     w = np.array([0.5, 0.5])
     here = Along(w, 0, line.value(s), w)
@@ -245,7 +254,7 @@ def test_without_regularisation_the_distance_is_not_computed(steps):
             raise AssertionError("the distance from home costs a look at all weights")
 
     data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
-    line = MetricLine(metric("mrr"), data)
+    line = MetricLine(metric("p@1"), data)
     s, x, w = np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
     t, value = LineSearch(steps=steps).step(line, s, x, Nowhere(w, 0, line.value(s), w))
     assert t > 1.0
