@@ -15,17 +15,13 @@ the same distribution made of grades in place of scores,
 
     L(s) = best - sum_R P(R) N(R)  +  divergence sum_R Q(R) log(Q(R) / P(R))                    (3)
 
-``form="exact"`` sums over all rankings, for lists of up to 6 documents. ``form="sampled"`` puts
-``samples`` sampled rankings in their place: Z, P, Q and (3) are sums over them. They are sampled
-from the grades by Plackett-Luce, in order of g_i + Gumbel noise, and every other one evenly among
-all, so that good rankings meet common ones (``proposal="grades"``); or all evenly ("uniform"). The
-noise is a hash of seed, round, query number, sample and position, and the scores have no part in
-it: within a round (3) is a smooth function, and the gradient is its own,
+Z, P, Q and (3) are sums over ``samples`` sampled rankings, as in the paper. Every second one is
+sampled from the grades by Plackett-Luce, in order of g_i + Gumbel noise, and the others uniformly,
+so that the samples contain both good and ordinary rankings. The noise is a hash of seed, round,
+query number, sample and position. It does not depend on the scores, so that (3) is a smooth
+function within a round, with the gradient
 
     dL/ds_k = sum_R P(R) (N(R) - mean N) dE(R)/ds_k + divergence sum_R (Q(R) - P(R)) dE(R)/ds_k (4)
-
-Sampled evenly, (3) tends to the exact form as samples grow; sampled from grades it is the paper's,
-over the sampled set alone.
 
 The **curvature** bounds the diagonal of the Hessian: in place of N - mean N stands its size.
 **Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
@@ -36,8 +32,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import permutations
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,26 +46,20 @@ from rankwright.core.kernels import (
     query_seed,
 )
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import Part, check_choice, check_whole, check_zero_or_more
+from rankwright.core.parameters import Part, check_whole, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import SampledLoss, new_random_key
 from rankwright.losses.gain_lists import gain_lists
 from rankwright.metrics.base import AnyMetric
 
-FORMS = ("sampled", "exact")
-PROPOSALS = ("grades", "uniform")
-_MOST_EXACT = 6
 _ARRAYS = 6  # that the kernel allocates; each begins at a multiple of 16 bytes on a GPU
 
 
 class _Terms(NamedTuple):
     y: F64
-    every: I64  # all rankings, for the exact form
     random_key: AnyArray
-    samples: int  # 0: take every ranking
-    by_grade: bool
+    samples: int
     sharpness: float
     beta: float
     divergence: float
@@ -81,11 +70,11 @@ class _Terms(NamedTuple):
 
 @kernel
 def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
-    y, every, random_key, samples, by_grade, sharpness, beta, divergence = terms
+    y, random_key, samples, sharpness, beta, divergence = terms
     most = longest(lo, hi, lists.begin)
-    rankings = np.empty((max(samples, len(every)), most), np.int64)
+    rankings = np.empty((samples, most), np.int64)
     pulls = np.empty(rankings.shape) if len(grad) else np.empty((0, 0))
-    per_ranking, places = np.empty((5, len(rankings))), np.empty((5, most))
+    of, places = np.empty((5, samples)), np.empty((4, most))
     pairs = np.empty((most, most)) if beta != 0.0 else np.empty((0, 0))
     order = np.empty((2, most), np.int64)
     for q in range(lo, hi):
@@ -97,14 +86,8 @@ def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # typ
         x, grades, gradient, curvature = places[0, :n], places[1, :n], places[2, :n], places[3, :n]
         for i in range(n):
             x[i], grades[i] = s[row[i]], y[row[i]]
-        count = samples
-        if samples:
-            _sample_rankings(
-                query_seed(random_key, q), grades, by_grade, samples, gradient, order, rankings
-            )
-        else:
-            count = _enumerate(n, every, rankings)
-        sampled, of = rankings[:count, :n], per_ranking[:, :count]
+        _sample_rankings(query_seed(random_key, q), grades, gradient, order, rankings)
+        sampled = rankings[:, :n]
         gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
         _metrics(sampled, gain, lists.discount, lists.cut[q], of[0])
         _log_chances(sampled, grades, sharpness, beta, pairs, of[1])
@@ -121,12 +104,12 @@ def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # typ
 
 
 @kernel
-def _sample_rankings(seed, grades, by_grade, samples, noisy, order, rankings):  # type: ignore[no-untyped-def]
+def _sample_rankings(seed, grades, noisy, order, rankings):  # type: ignore[no-untyped-def]
     """Write rankings: row m holds the document at each rank."""
     n = len(grades)
-    for m in range(samples):
+    for m in range(len(rankings)):
         state = hash_step(seed, m)
-        if by_grade and m % 2 == 0:
+        if m % 2 == 0:
             for i in range(n):
                 u = max(hash_uniform(hash_step(state, i)), 2.0**-54)
                 noisy[i] = grades[i] - math.log(-math.log(u))
@@ -137,20 +120,6 @@ def _sample_rankings(seed, grades, by_grade, samples, noisy, order, rankings):  
                 other = int(hash_uniform(hash_step(state, r)) * (r + 1))
                 rankings[m, r] = rankings[m, other]
                 rankings[m, other] = r
-
-
-@kernel
-def _enumerate(n, every, rankings):  # type: ignore[no-untyped-def]
-    """Write all rankings of n documents: those of the most in which the rest stay at the end."""
-    count = 0
-    for m in range(len(every)):
-        for r in range(n, every.shape[1]):
-            if every[m, r] != r:
-                break
-        else:
-            copy_values(every[m, :n], rankings[count])
-            count += 1
-    return count
 
 
 @kernel
@@ -266,12 +235,8 @@ class BoltzRank(Part):
         Weight of the potential of pairs, which levels off for scores far apart.
     sharpness : float
         How much a ranking's energy is worth: large values leave the best ranking alone.
-    form : "sampled" or "exact"
-        Sample rankings in each round, or take all: for lists of up to 6 documents.
     samples : int
-        How many rankings are sampled.
-    proposal : "grades" or "uniform"
-        Sample half of them near the order of the grades, or all evenly.
+        Number of rankings sampled for a query in each round; at least 2.
     random_state : int
         Of the samples.
 
@@ -286,48 +251,31 @@ class BoltzRank(Part):
     divergence: float = 1.0
     pair_potential: float = 0.0
     sharpness: float = 5.0
-    form: str = "sampled"
     samples: int = 32
-    proposal: str = "grades"
     random_state: int = 0
 
-    @property
-    def traits(self) -> Traits:
-        """What this loss can do with these parameters."""
-        return Traits(
-            family="listwise", queries=True, curvature=True, stochastic=self.form == "sampled"
-        )
+    traits: ClassVar[Traits] = Traits(
+        family="listwise", queries=True, curvature=True, stochastic=True
+    )
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
         self._check()
         lists = gain_lists("boltzrank", self.metric, data)
-        every = np.empty((0, 0), np.int64)
-        if self.form == "exact":
-            sizes = np.diff(lists.begin)
-            if sizes.max(initial=0) > _MOST_EXACT:
-                long = int(np.argmax(sizes))
-                raise UsageError(
-                    f"boltzrank's exact form takes up to {_MOST_EXACT} documents; query "
-                    f"{data.qid[long]} has {sizes[long]}. Use form='sampled'."
-                )
-            every = np.array(list(permutations(range(_MOST_EXACT))), np.int64)
         random_key = new_random_key(self.random_state)
         terms = _Terms(
             y=data.y,
-            every=every,
             random_key=random_key,
-            samples=0 if self.form == "exact" else int(self.samples),
-            by_grade=self.proposal == "grades",
+            samples=int(self.samples),
             sharpness=float(self.sharpness),
             beta=float(self.pair_potential),
             divergence=float(self.divergence),
         )
 
         def heap() -> I64:
-            n, count = np.diff(lists.begin), max(terms.samples, len(every))
+            n, count = np.diff(lists.begin), terms.samples
             pairs = n * n if terms.beta != 0.0 else 0
-            floats: I64 = 2 * count * n + 5 * count + 7 * n + pairs
+            floats: I64 = 2 * count * n + 5 * count + 6 * n + pairs
             return 8 * floats + 16 * _ARRAYS
 
         return SampledLoss(
@@ -335,8 +283,6 @@ class BoltzRank(Part):
         )
 
     def _check(self) -> None:
-        check_choice("boltzrank's form", self.form, FORMS)
-        check_choice("boltzrank's proposal", self.proposal, PROPOSALS)
         check_whole("boltzrank's samples", self.samples, 2)
         for name in ("divergence", "sharpness", "pair_potential"):
             check_zero_or_more(f"boltzrank's {name}", getattr(self, name))

@@ -378,13 +378,9 @@ class BoltzRank(Ranker):
     sharpness : float, default 5.0
         Factor of the energy: large values make the best ranking by far the most likely one, small
         ones make all rankings nearly equally likely.
-    form : {"sampled", "exact"}, default "sampled"
-        Sample rankings in each iteration, or sum over all of them: for lists of up to 6 documents.
     samples : int, default 32
-        Rankings sampled for a query in each iteration, with ``form="sampled"``.
-    proposal : {"grades", "uniform"}, default "grades"
-        How rankings are sampled: every other one near the order of the grades (Plackett-Luce) and
-        the rest uniformly, or all uniformly.
+        Rankings sampled for a query in each iteration: every second one near the order of the
+        grades (Plackett-Luce), the others uniformly.
     hidden_layer_sizes : sequence of int, default (32,)
         Units of each hidden layer; () for a linear score.
     activation : {"sigmoid", "relu", "tanh", "elu"}, default "sigmoid"
@@ -442,9 +438,7 @@ class BoltzRank(Ranker):
         divergence: float = 1.0,
         pair_potential: float = 0.0,
         sharpness: float = 5.0,
-        form: str = "sampled",
         samples: int = 32,
-        proposal: str = "grades",
         hidden_layer_sizes: tuple[int, ...] = (32,),
         activation: str = "sigmoid",
         epochs: int = 60,
@@ -465,9 +459,7 @@ class BoltzRank(Ranker):
         self.divergence = divergence
         self.pair_potential = pair_potential
         self.sharpness = sharpness
-        self.form = form
         self.samples = samples
-        self.proposal = proposal
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.epochs = epochs

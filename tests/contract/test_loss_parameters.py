@@ -32,9 +32,7 @@ GRIDS = {
         "divergence": [0.0, 2.0],
         "pair_potential": [0.7],
         "sharpness": [2.0],
-        "form": ["exact"],
         "samples": [7],
-        "proposal": ["uniform"],
         "random_state": [3],
     },
     "domination": {

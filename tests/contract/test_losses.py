@@ -26,7 +26,7 @@ VARIANTS = {
     "all_threshold": [{"margin": 0.4}],
     "approx_ndcg": [{"temperature": 1.5}],
     "boltzrank": [
-        {"proposal": "uniform", "metric": "ndcg@2", "divergence": 0.0},
+        {"metric": "ndcg@2", "divergence": 0.0},
         {"pair_potential": 0.7, "samples": 11, "sharpness": 2.0, "metric": "dcg@3"},
     ],
     "domination": [

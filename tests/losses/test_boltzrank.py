@@ -1,11 +1,11 @@
-"""BoltzRank against every ranking of short lists, and what its draws promise."""
+"""BoltzRank: its samples against the sum over all rankings, and that sum by hand."""
 
 from itertools import permutations
 from math import exp, log, log2
 
 import numpy as np
 import pytest
-from reference.losses import TWINS
+from reference.boltzrank import exact_boltzrank
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -17,10 +17,10 @@ def query(y, **arrays):
 
 
 def parts(loss, data, s, t=0):
-    grad, curv = np.empty(len(s)), np.empty(len(s))
+    grad = np.empty(len(s))
     bound = loss.bind(data)
     bound.set_iteration(t)
-    return bound.grad_curv(np.array(s, float), grad, curv), grad, curv
+    return bound.grad(np.array(s, float), grad), grad
 
 
 def test_two_documents_by_hand():
@@ -29,23 +29,10 @@ def test_two_documents_by_hand():
     by_grade = exp(1) / (exp(1) + exp(-1))
     lost = 1 - (chance + (1 - chance) / log2(3))
     apart = by_grade * log(by_grade / chance) + (1 - by_grade) * log((1 - by_grade) / (1 - chance))
-    value = parts(
-        BoltzRank(form="exact", sharpness=1.0, divergence=0.3), query([1, 0]), [0.7, 0.2]
-    )[0]
+    loss = BoltzRank(sharpness=1.0, divergence=0.3)
+    value = exact_boltzrank(loss, np.array([0.7, 0.2]), np.array([1, 0]))[0]
     # grades 1 and 0 have energies -1 and +1
     assert value == pytest.approx(lost + 0.3 * apart)
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 6])
-@pytest.mark.parametrize("beta", [0.0, 0.8])
-def test_the_exact_form_is_the_sum_over_all_rankings(n, beta):
-    rng = np.random.default_rng(n)
-    y, s = rng.permutation(n).astype(float), rng.normal(size=n)
-    loss = BoltzRank(form="exact", metric="ndcg@3", pair_potential=beta, divergence=0.4)
-    value, grad, _ = parts(loss, query(y), s)
-    expected, gradients = TWINS["boltzrank"](loss, s, y, np.ones(n))
-    assert value == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(grad, gradients, rtol=1e-9, atol=1e-12)
 
 
 def test_the_energy_is_that_of_the_paper():
@@ -62,16 +49,16 @@ def test_the_energy_is_that_of_the_paper():
         m * sum(gain[i] / log2(r + 2) for r, i in enumerate(ranking)) / ideal
         for ranking, m in mass.items()
     ) / sum(mass.values())
-    value = parts(BoltzRank(form="exact", sharpness=1.0, divergence=0.0), query(y), s)[0]
+    value = exact_boltzrank(BoltzRank(sharpness=1.0, divergence=0.0), s, y)[0]
     assert value == pytest.approx(1 - expected)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5])
-def test_many_even_draws_come_near_to_all_rankings(beta):
-    y, s = [2, 0, 1, 0, 1], np.array([0.5, 1.0, -0.4, 0.2, 0.9])
-    settings = {"pair_potential": beta, "divergence": 0.2, "sharpness": 1.0}
-    exact = parts(BoltzRank(form="exact", **settings), query(y), s)
-    sampled = parts(BoltzRank(proposal="uniform", samples=40_000, **settings), query(y), s)
+def test_many_samples_come_near_to_all_rankings(beta):
+    """With nearly equal grades the samples from the grades are nearly uniform, like the others."""
+    y, s = 1e-3 * np.array([2, 0, 1, 0, 1]), np.array([0.5, 1.0, -0.4, 0.2, 0.9])
+    loss = BoltzRank(samples=40_000, pair_potential=beta, divergence=0.2, sharpness=1.0)
+    exact, sampled = exact_boltzrank(loss, s, y), parts(loss, query(y), s)
     assert sampled[0] == pytest.approx(exact[0], abs=0.01)
     np.testing.assert_allclose(sampled[1], exact[1], atol=0.01)
 
@@ -86,43 +73,31 @@ def test_each_round_and_query_has_its_own_rankings_and_they_come_back():
     assert (other != rounds[0]).any()
 
 
-def test_draws_from_grades_hold_better_rankings_than_even_ones():
-    y = np.arange(10.0) / 3
-    near, even = (
-        parts(BoltzRank(samples=200, divergence=0.0, proposal=proposal), query(y), np.zeros(10))[0]
-        for proposal in ("grades", "uniform")
-    )
-    assert BoltzRank().proposal == "grades"
-    assert near < even - 0.02
+def test_samples_contain_better_rankings_than_uniform_ones_would():
+    y = np.arange(6.0) / 2
+    loss = BoltzRank(samples=2000, divergence=0.0)
+    exact, sampled = exact_boltzrank(loss, np.zeros(6), y), parts(loss, query(y), np.zeros(6))
+    assert sampled[0] < exact[0] - 0.02
 
 
-def test_a_sharp_distribution_over_all_rankings_is_the_measure():
+def test_a_sharp_distribution_is_the_measure():
+    """Among 500 rankings of four documents is the one in order of the scores."""
     y, s = [2, 0, 1, 0], [0.1, 0.3, 0.2, 0.0]  # in order of s: grades 0, 1, 2, 0
-    value = parts(BoltzRank(form="exact", sharpness=1e4, divergence=0.0), query(y), s)[0]
+    value = parts(BoltzRank(samples=500, sharpness=1e4, divergence=0.0), query(y), s)[0]
     assert value == pytest.approx(1 - (1 / log2(3) + 3 / 2) / (3 + 1 / log2(3)))
 
 
 def test_far_apart_documents_cannot_outvote_others_by_pair_potentials():
     """The potential of a pair ends at 1: another 90 apart changes nothing."""
-    loss = BoltzRank(form="exact", sharpness=0.0, pair_potential=1.0, divergence=0.0)
+    loss = BoltzRank(sharpness=0.0, pair_potential=1.0, divergence=0.0)
     near = parts(loss, query([2, 0, 1]), [10.0, 0.0, -10.0])[0]
     far = parts(loss, query([2, 0, 1]), [100.0, 0.0, -10.0])[0]
     assert far == pytest.approx(near, rel=1e-7)
 
 
-def test_the_exact_form_refuses_long_lists():
-    data = RankingData.from_arrays(
-        np.zeros((9, 1)), [1, 0, 1, 0, 0, 1, 0, 1, 0], qid=[3] * 2 + [8] * 7
-    )
-    with pytest.raises(UsageError, match="takes up to 6 documents; query 8 has 7"):
-        BoltzRank(form="exact").bind(data)
-
-
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        (BoltzRank(form="all"), "form must be sampled or exact, not 'all'"),
-        (BoltzRank(proposal="even"), "proposal must be grades or uniform, not 'even'"),
         (BoltzRank(samples=1), "samples must be 2 or more, not 1"),
         (BoltzRank(divergence=-1.0), "divergence must be 0 or more, not -1.0"),
         (BoltzRank(pair_potential=-0.5), "pair_potential must be 0 or more, not -0.5"),

@@ -4,17 +4,22 @@ from itertools import combinations, permutations
 from math import log, tanh
 
 import numpy as np
-from reference import losses
 from reference.gain_lists import gains_and_discounts, of_documents_that_count
+from reference.hashing import mixed
 
 
 @of_documents_that_count
 def boltzrank(loss, s, y, place=(0, 0)):
-    n = len(s)
-    if loss.form == "exact":
-        rankings = list(permutations(range(n)))
-    else:
-        rankings = [sampled_ranking(loss, y, place, m) for m in range(loss.samples)]
+    rankings = [sampled_ranking(loss, y, place, m) for m in range(loss.samples)]
+    return sum_over(rankings, loss, s, y)
+
+
+def exact_boltzrank(loss, s, y):
+    """Value and gradient with all n! rankings in place of the samples."""
+    return sum_over(list(permutations(range(len(s)))), loss, s, y)
+
+
+def sum_over(rankings, loss, s, y):
     gain, discount = gains_and_discounts(loss.metric, y)
     N = np.array([gain[list(ranking)] @ discount for ranking in rankings])
     P, gradients = chances(loss, rankings, s)
@@ -51,9 +56,9 @@ def sampled_ranking(loss, y, place, m):
     """Ranking m of this round and query."""
     state = 0
     for word in (loss.random_state % 2**64, *place, m):
-        state = losses.mixed(state, word)
-    uniform = [(losses.mixed(state, i) >> 11) / 2**53 for i in range(len(y))]
-    if loss.proposal == "grades" and m % 2 == 0:
+        state = mixed(state, word)
+    uniform = [(mixed(state, i) >> 11) / 2**53 for i in range(len(y))]
+    if m % 2 == 0:
         noisy = [grade - log(-log(u)) for grade, u in zip(y, uniform, strict=True)]
         return sorted(range(len(y)), key=lambda i: -noisy[i])
     ranking = []

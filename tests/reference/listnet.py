@@ -5,6 +5,7 @@ from math import log
 
 import numpy as np
 from reference import losses, metrics
+from reference.hashing import mixed
 
 
 def listnet(loss, s, y, w, place=(0, 0)):
@@ -51,8 +52,8 @@ def sampled(loss, s, y, w, place):
     for m in range(loss.samples):
         state = 0
         for word in (loss.random_state % 2**64, *place, m):
-            state = losses.mixed(state, word)
-        uniform = [(losses.mixed(state, i) >> 11) / 2**53 for i in range(len(s))]
+            state = mixed(state, word)
+        uniform = [(mixed(state, i) >> 11) / 2**53 for i in range(len(s))]
         noisy = y + np.log(w) - np.log(-np.log(uniform))
         order = np.argsort(-noisy, kind="stable")
         for t in range(min(loss.k, len(s))):

@@ -16,6 +16,7 @@ from reference.boltzrank import boltzrank
 from reference.domination import domination
 from reference.dual_softmax import dual_softmax
 from reference.fidelity import fidelity
+from reference.hashing import mixed
 from reference.interval import optimum
 from reference.listnet import listnet
 from reference.ndcg_glm import ndcg_glm
@@ -176,15 +177,6 @@ def lambdarank(loss, s, y, w, **_):
 
 
 # --- XE-NDCG ---------------------------------------------------------------------------------
-
-
-def mixed(state, word):
-    """SplitMix64's mixer on Python's integers."""
-    low = 2**64 - 1
-    z = ((state ^ word) + 0x9E3779B97F4A7C15) & low
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & low
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & low
-    return z ^ (z >> 31)
 
 
 def noise(seed, place, n):
