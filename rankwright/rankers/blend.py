@@ -62,14 +62,9 @@ class Blend(Ranker):
         scores of folds.
     folds : int, default 5
         Number of folds of whole queries; the deviations are found on them too.
-    repeats : int, default 1
-        How often the queries are dealt to folds anew.
     shrinkage : float, default 100.0
         Pull of the weights towards their mean, which counts as much as this many queries: with far
         fewer the weights are nearly equal, with far more the data decide; 0 has no pull.
-    fallback : bool, default True
-        Keep a single member where it is better than the blend on the folds, by more than three
-        standard errors of the difference.
     metric : str, Metric or callable, default "ndcg@10"
         Metric that a single member is compared with the blend by, and that members given by name
         select by on validation data.
@@ -95,6 +90,9 @@ class Blend(Ranker):
     How many trees or epochs suit a member is chosen on the folds, for all of them at once; it is
     fitted to all data with as many, or with as many as ``eval_set`` chooses.
 
+    If weights are fitted and a single member is better than the blend on the folds, by more than
+    three standard errors of the difference, only that member is kept.
+
     See Also
     --------
     rankwright.auto : chooses the members, too.
@@ -119,9 +117,7 @@ class Blend(Ranker):
         *,
         weights: Sequence[float] | None = None,
         folds: int = 5,
-        repeats: int = 1,
         shrinkage: float = 100.0,
-        fallback: bool = True,
         metric: Any = "ndcg@10",
         convention: str = "standard",
         random_state: Any = 0,
@@ -131,9 +127,7 @@ class Blend(Ranker):
         self.members = members
         self.weights = weights
         self.folds = folds
-        self.repeats = repeats
         self.shrinkage = shrinkage
-        self.fallback = fallback
         self.metric = metric
         self.convention = convention
         self.random_state = random_state
@@ -283,7 +277,6 @@ class Blend(Ranker):
         own = default_members() if self._is_auto() else self._checked_members()
         self._check()
         check_whole("folds", self.folds, 2)
-        check_whole("repeats", self.repeats, 1)
         check_zero_or_more("shrinkage", self.shrinkage)
         if self.weights is not None:
             if self._is_auto():
@@ -358,7 +351,6 @@ class Blend(Ranker):
                     member,
                     data,
                     folds,
-                    repeats=self.repeats,
                     choose_rounds=True,
                     progress=steps.progress(f"{name} on folds"),
                     random_state=seed,
@@ -385,11 +377,10 @@ class Blend(Ranker):
             return shares
         if stack is None:
             return np.full(count, 1.0 / count)
-        if self.fallback:
-            single = best_alone(stack, self.shrinkage, seed)
-            if single is not None:
-                alone: F64 = np.eye(count)[single]
-                return alone
+        single = best_alone(stack, self.shrinkage, seed)
+        if single is not None:
+            alone: F64 = np.eye(count)[single]
+            return alone
         return stack.fit_weights(self.shrinkage)
 
     def _on_all(

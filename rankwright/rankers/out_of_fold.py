@@ -12,9 +12,8 @@ is then fitted again. One number is all that the fits know of the queries they s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from sklearn.base import clone
 
 from rankwright.core.parameters import check_whole, seed_of
 from rankwright.core.types import F64, I64
-from rankwright.data.query_folds import deal_queries, folds_of_queries
+from rankwright.data.query_folds import deal_queries
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric
@@ -89,11 +88,6 @@ class OutOfFold:
         mean: F64 = self.by_repeat.mean(axis=0)
         return mean
 
-    @property
-    def best_iterations(self) -> I64:
-        """The iteration that each fit kept."""
-        return np.array([fit.best_iteration for fit in self.fits], np.int64)
-
     def rounds_for(self, n_queries: int) -> int | None:
         """Return how many rounds suit a fit to ``n_queries``, which may be more than the folds had.
 
@@ -109,12 +103,9 @@ class OutOfFold:
 def out_of_fold(
     ranker: Any,
     data: RankingData,
-    folds: Any = 5,
+    folds: int = 5,
     *,
-    repeats: int = 1,
     choose_rounds: bool = False,
-    return_rankers: bool = False,
-    on_fit: OnFit | None = None,
     progress: Progress | None = None,
     random_state: Any = 0,
 ) -> OutOfFold:
@@ -126,23 +117,16 @@ def out_of_fold(
         Not changed: a copy is fitted for each fold. A name stands for that ranker with its
         defaults.
     data : RankingData
-    folds : int, splitter or iterable of (train, test), default 5
+    folds : int, default 5
         Number of folds, dealt by what the queries hold, whatever their names and the order of the
-        rows; a splitter of scikit-learn, which is given the query ids as ``groups``; or arrays of
-        the rows of each fold, in the caller's order. Each query must be tested once.
-    repeats : int, default 1
-        How often the queries are dealt anew, where ``folds`` is a number.
+        rows. For folds of your own see `cross_validate`.
     choose_rounds : bool, default False
         Choose how many trees, rules or epochs suit all folds, and fit each fold with so many; this
         fits twice. Other models are fitted as they are.
-    return_rankers : bool, default False
-        Keep the fitted rankers.
-    on_fit : callable
-        Called with the `FoldFit` of each fit when it is done, the ranker included.
     progress : callable
         Called with the round and a short text after each round of each fit.
     random_state : int, Generator, RandomState or None, default 0
-        Seed of the folds, where ``folds`` is a number.
+        Seed of the folds.
 
     Returns
     -------
@@ -165,55 +149,27 @@ def out_of_fold(
             f"out_of_fold takes RankingData, not {type(data).__name__}; "
             "RankingData.from_arrays(X, y, qid=qid) makes it of arrays."
         )
-    parts = [*_repeated_folds(data, folds, repeats, seed_of(random_state))]
+    parts = _dealt_folds(data, folds, seed_of(random_state))
     fits: list[FoldFit] = []
 
     def noted(fit: FoldFit) -> None:
-        if on_fit is not None:
-            on_fit(fit)
-        fits.append(fit if return_rankers else replace(fit, ranker=None))
+        fits.append(replace(fit, ranker=None))
 
     rounds = None
     if choose_rounds and round_parameter(made) is not None:
-        rounds = best_rounds(made, data, parts[0], on_fit or _ignored, progress)
+        rounds = best_rounds(made, data, parts, _ignored, progress)
         made = with_rounds(made, rounds)
-    scores = np.concatenate([fold_scores(made, data, one, noted, progress)[None] for one in parts])
-    return OutOfFold(scores, tuple(fits), rounds)
+    scores = fold_scores(made, data, parts, noted, progress)
+    return OutOfFold(scores[None], tuple(fits), rounds)
 
 
-def _repeated_folds(data: RankingData, folds: Any, repeats: int, seed: int) -> Iterator[_Folds]:
-    """Yield the folds of each repeat."""
-    check_whole("repeats", repeats, 1)
-    if not isinstance(folds, Integral) or isinstance(folds, bool):
-        if repeats > 1:
-            raise UsageError("repeats needs the number of folds, not folds of your own.")
-        yield _given_folds(data, folds)
-        return
-    count = int(folds)
-    if count < 2:
-        raise UsageError(f"folds must be 2 or more, not {count}.")
-    if data.n_queries < count:
-        raise DataError(f"{data.n_queries} queries cannot be cut into {count} folds.")
+def _dealt_folds(data: RankingData, folds: int, seed: int) -> _Folds:
+    check_whole("folds", folds, 2)
+    if data.n_queries < folds:
+        raise DataError(f"{data.n_queries} queries cannot be cut into {folds} folds.")
     every = np.arange(data.n_queries)
-    for repeat in range(repeats):
-        dealt = deal_queries(data, count, seed=seed + repeat)
-        yield [(np.setdiff1d(every, test), test) for test in dealt]
-
-
-def _given_folds(data: RankingData, folds: Any) -> _Folds:
-    found = [*folds_of_queries(data, folds, 0, name="folds")]
-    tested = np.bincount(np.concatenate([test for _, test in found]), minlength=data.n_queries)
-    if (tested != 1).any():
-        query = int(np.flatnonzero(tested != 1)[0])
-        raise UsageError(
-            f"each query must be in the test part of one fold, and query {data.qid[query]} is in "
-            f"{tested[query]}."
-        )
-    for train, test in found:
-        both = np.intersect1d(train, test)
-        if len(both):
-            raise UsageError(f"query {data.qid[both[0]]} is fitted and tested in the same fold.")
-    return found
+    dealt = deal_queries(data, int(folds), seed=seed)
+    return [(np.setdiff1d(every, test), test) for test in dealt]
 
 
 def fold_scores(

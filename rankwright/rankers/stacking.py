@@ -12,9 +12,8 @@ mean, and many decide. (1) has as many variables as there are members, and L-BFG
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -111,10 +110,6 @@ class Stack:
             others = np.setdiff1d(np.arange(self.data.n_queries), test)
             found[test] = self.per_query(self.fit_weights(pull, others))[test]
         return found
-
-    def members(self, chosen: Any) -> Stack:
-        """Return the stack of some members."""
-        return replace(self, scores=self.scores[chosen])
 
 
 class WeightsProblem:

@@ -81,7 +81,7 @@ def test_every_parameter_goes_to_a_part_or_is_the_rankers_own(name):
     cls = RANKERS[name]
     own = {*COMMON, "early_stopping_rounds", "loss", "model", "solver", "select_metric"}
     own |= {"levels", "variant"}  # of recommenders, and of domination
-    own |= {"members", "weights", "folds", "repeats", "shrinkage", "fallback"}  # of a blend
+    own |= {"members", "weights", "folds", "shrinkage"}  # of a blend
     for kind, part in (("losses", cls.loss_class), ("models", cls.model_class)):
         if part is not None:
             own |= {field.name for field in fields(registry.resolve(kind, part))}

@@ -39,7 +39,7 @@ QUICK = {
     "passive_aggressive": {"n_steps": 5_000},
     "prank": {},
 }
-OWN = {"blend": {"members": ("memr", "linear_regression"), "folds": 2, "fallback": False}}
+OWN = {"blend": {"members": ("memr", "linear_regression"), "folds": 2}}
 WHOLE_DOCUMENTS = ("boltzrank", "dorm", "softrank", "svm_precision")  # hold ranks, weight or not
 KERNEL = ("dorm", "irsvm", "memr", "ranksvm", "svm_precision", "svm_rocarea")
 DATA, VALID = small_data(), small_data(seed=1)

@@ -72,7 +72,7 @@ CASES = {
         },
         [],
     ),
-    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2, "fallback": False}, []),
+    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
     "jrank": ("jrank", {}, ["jrank"]),
     "kernel": ("ranksvm", {"model": "kernel", "model__l2": 0.1}, ["kernel"]),

@@ -19,7 +19,7 @@ DATA, VALID = small_data(queries=15, documents=10), small_data(queries=8, docume
 
 def quick(**more):
     members = ["memr", rw.GBDT(n_estimators=6, min_child_samples=3)]
-    return rw.Blend(members, **{"folds": 3, "fallback": False, **more})
+    return rw.Blend(members, **{"folds": 3, **more})
 
 
 BLEND = quick().fit(DATA)
@@ -198,7 +198,7 @@ def count_fits(monkeypatch, stop_at=None):
 
 
 def test_fits_that_a_checkpoint_has_are_not_done_again(tmp_path, monkeypatch):
-    made = rw.Blend(["memr", "linear_regression"], folds=2, fallback=False)
+    made = rw.Blend(["memr", "linear_regression"], folds=2)
     made.fit(DATA).save(tmp_path / "whole.rw")
     with monkeypatch.context() as patch:
         count_fits(patch, stop_at=6)  # the second member is fitted to all data
@@ -216,7 +216,7 @@ def test_fits_that_a_checkpoint_has_are_not_done_again(tmp_path, monkeypatch):
 
 def test_ctrl_c_keeps_the_members_that_are_done(monkeypatch):
     count_fits(monkeypatch, stop_at=6)
-    found = rw.Blend(["memr", "linear_regression"], folds=2, fallback=False).fit(DATA)
+    found = rw.Blend(["memr", "linear_regression"], folds=2).fit(DATA)
     assert found.interrupted_
     assert found.weights_ == {"memr": 1.0}
 
@@ -246,7 +246,6 @@ def test_ctrl_c_on_the_folds_leaves_nothing(monkeypatch):
         (rw.Blend(weights=(1,)), UsageError, 'members that are named, not "auto"'),
         (rw.Blend(["memr"], folds=1), UsageError, "folds must be 2 or more"),
         (rw.Blend(["memr"], shrinkage=-1), UsageError, "shrinkage must be 0 or more"),
-        (rw.Blend(["memr"], repeats=0), UsageError, "repeats must be 1 or more"),
     ],
 )
 def test_what_makes_no_sense_is_reported_before_any_work(made, error, sentence):

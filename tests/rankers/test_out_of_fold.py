@@ -4,13 +4,13 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold
 from small_data import small_data
 
 import rankwright as rw
 from rankwright import comparison
 from rankwright.data.query_folds import deal_queries
 from rankwright.errors import DataError, UsageError
+from rankwright.rankers.out_of_fold import fold_scores
 
 DATA = small_data(queries=12, documents=8)
 ALL = np.arange(12)
@@ -36,14 +36,6 @@ def test_every_document_is_scored_by_the_fit_without_its_query():
     assert sorted(np.concatenate(folds)) == ALL.tolist()
 
 
-def test_repeats_deal_the_queries_anew_and_scores_are_their_mean():
-    found = rw.out_of_fold("memr", DATA, 4, repeats=2, random_state=1)
-    each = [by_hand(rw.MEMR, deal_queries(DATA, 4, seed=seed)) for seed in (1, 2)]
-    np.testing.assert_array_equal(found.by_repeat, each)
-    np.testing.assert_array_equal(found.scores, np.mean(each, axis=0))
-    assert (each[0] != each[1]).any()
-
-
 def test_rounds_are_those_of_the_best_mean_curve_and_every_fold_is_fitted_with_them():
     make = rw.GBDT(n_estimators=25, min_child_samples=3)
     folds = deal_queries(DATA, 3)
@@ -57,7 +49,7 @@ def test_rounds_are_those_of_the_best_mean_curve_and_every_fold_is_fitted_with_t
     rounds = int(np.argmax(smooth)) + 1
     found = rw.out_of_fold(make, DATA, 3, choose_rounds=True)
     assert found.rounds == rounds
-    assert found.best_iterations.tolist() == [rounds] * 3
+    assert [fit.best_iteration for fit in found.fits] == [rounds] * 3
     with_so_many = rw.GBDT(n_estimators=rounds, min_child_samples=3)
     np.testing.assert_array_equal(found.scores, by_hand(lambda: with_so_many, folds))
     assert found.rounds_for(8) == rounds
@@ -89,29 +81,6 @@ def test_neither_names_nor_the_order_of_rows_change_the_folds():
     np.testing.assert_allclose(b, a[rows], rtol=1e-9, atol=1e-9)
 
 
-def test_folds_of_the_callers_own_are_taken_where_each_query_is_tested_once():
-    qid = DATA.query_of_row()
-    found = rw.out_of_fold("memr", DATA, GroupKFold(3))
-    assert [len(fit.queries) for fit in found.fits] == [4, 4, 4]
-    rows = np.arange(DATA.n_documents)
-    halves = [(rows[qid < 6], rows[qid >= 6]), (rows[qid >= 6], rows[qid < 6])]
-    again = rw.out_of_fold("memr", DATA, halves)
-    np.testing.assert_array_equal(again.scores, by_hand(rw.MEMR, [ALL[6:], ALL[:6]]))
-    with pytest.raises(UsageError, match="query 0 is in 0"):
-        rw.out_of_fold("memr", DATA, halves[:1])
-    with pytest.raises(UsageError, match="query 6 is fitted and tested in the same fold"):
-        rw.out_of_fold("memr", DATA, [(rows, rows[qid >= 6]), halves[1]])
-
-
-def test_fitted_rankers_are_kept_or_shown_on_demand():
-    shown = []
-    found = rw.out_of_fold("memr", DATA, 2, return_rankers=True, on_fit=shown.append)
-    assert [fit.ranker for fit in found.fits] == [fit.ranker for fit in shown]
-    test = found.fits[0].queries
-    scores = found.fits[0].ranker.predict(DATA.select(test))
-    np.testing.assert_array_equal(scores, found.scores[DATA.rows_of(test)])
-
-
 def test_ctrl_c_in_a_fit_ends_all_after_it_was_shown():
     shown = []
 
@@ -120,7 +89,7 @@ def test_ctrl_c_in_a_fit_ends_all_after_it_was_shown():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rw.out_of_fold("gbdt", DATA, 3, on_fit=shown.append, progress=interrupt)
+        fold_scores(rw.GBDT(), DATA, [(ALL[4:], ALL[:4])], shown.append, interrupt)
     assert [fit.best_iteration for fit in shown] == [3]
 
 
@@ -131,11 +100,9 @@ def test_ctrl_c_in_a_fit_ends_all_after_it_was_shown():
         (("memr", DATA.X), UsageError, "takes RankingData, not ndarray; RankingData.from_arrays"),
         (("memr", DATA, 1), UsageError, "folds must be 2 or more, not 1"),
         (("memr", DATA, 13), DataError, "12 queries cannot be cut into 13 folds"),
-        (("memr", DATA, "five"), UsageError, "folds is the number of folds, a splitter"),
+        (("memr", DATA, "five"), UsageError, "folds must be a whole number"),
     ],
 )
 def test_wrong_arguments_are_reported(arguments, error, sentence):
     with pytest.raises(error, match=sentence):
         rw.out_of_fold(*arguments)
-    with pytest.raises(UsageError, match="repeats needs the number of folds"):
-        rw.out_of_fold("memr", DATA, GroupKFold(3), repeats=2)

@@ -31,7 +31,7 @@ def test_scores_and_rankings_are_those_of_the_ranker(files, name):
 
 
 def test_a_blend_is_served_as_any_other_model(tmp_path):
-    members = {"members": ("memr", "linear_regression"), "folds": 2, "fallback": False}
+    members = {"members": ("memr", "linear_regression"), "folds": 2}
     fitted = save_model(tmp_path / "b.rw", "blend", **members)
     own, X = documents(6)
     web = client(tmp_path / "b.rw")
