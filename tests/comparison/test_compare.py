@@ -12,7 +12,6 @@ import pytest
 from compared import QUICK, compare_module, count_fits, table
 from scipy import stats
 from small_data import small_data
-from tiny_experiment import write_folds
 
 import rankwright
 from rankwright.comparison.compare import compare
@@ -219,11 +218,16 @@ def test_a_warm_up_ends_after_two_rounds_and_changes_nothing(data, tmp_path, mon
 
 
 def test_letor_folds_are_used_as_they_are(tmp_path, cache):
-    write_folds(tmp_path)
-    found = compare(tmp_path / "TINY", "ranksvm", cache=cache)
+    for fold in (1, 2, 3):
+        folder = tmp_path / f"Fold{fold}"
+        folder.mkdir()
+        for part, queries in (("train", 12), ("vali", 5), ("test", 6)):
+            rows = small_data(queries=queries, documents=10, seed=10 * fold + len(part))
+            save(rows, folder / f"{part}.txt")
+    found = compare(tmp_path, "ranksvm", cache=cache)
     assert len(found.folds) == 3
     assert len(found.qid) == 3 * 6
-    single = compare(tmp_path / "TINY" / "Fold2", "ranksvm", cache=cache)
+    single = compare(tmp_path / "Fold2", "ranksvm", cache=cache)
     np.testing.assert_array_equal(single.scores["ranksvm"][0], found.scores["ranksvm"][1])
     assert single.fits == 0  # fold 2 was fitted before, whatever folder it was named by
 
