@@ -97,24 +97,28 @@ def synthetic(
         int | None, typer.Option(help="How many queries, instead of the shape's own number.")
     ] = None,
     first: Annotated[
-        int, typer.Option(help="Number of queries to skip, such as those of a training set.")
+        int,
+        typer.Option(min=0, help="Number of queries to skip, such as those of a training set."),
     ] = 0,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Generate synthetic ranking data of any size, written part by part."""
-    from dataclasses import asdict
+    """Generate synthetic ranking data in the shape of a well-known set."""
+    from rankwright.data.files import save
+    from rankwright.data.synthetic_data import synthetic as generate
 
-    from rankwright.data.files import save_parts
-    from rankwright.data.synthetic_data import synthetic_parts
-
-    parts = synthetic_parts(shape, first=first, queries=queries, seed=seed, n_jobs=threads)
-    done = save_parts(parts, target)
+    count = None if queries is None else first + queries
+    data = generate(shape, queries=count, seed=seed, n_jobs=threads)
+    if first >= data.n_queries:
+        raise UsageError(f"there are {data.n_queries} queries; --first must be lower.")
+    data = data.select(range(first, data.n_queries))
+    save(data, target)
     if json:
-        console.print_json({**asdict(done), "source": shape})
+        record = {"source": shape, "target": target, "queries": data.n_queries}
+        console.print_json(record | {"documents": data.n_documents, "features": data.n_features})
         return
     console.say(
-        f"{shape} -> {target}: {counted(done.documents, 'document')} of "
-        f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
+        f"{shape} -> {target}: {counted(data.n_documents, 'document')} of "
+        f"{counted(data.n_queries, 'query')}, {counted(data.n_features, 'feature')}."
     )

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rankwright.data.split import letor_folds as letor_folds
     from rankwright.data.split import train_valid_test_split as train_valid_test_split
     from rankwright.data.synthetic_data import synthetic as synthetic
-    from rankwright.data.synthetic_data import synthetic_parts as synthetic_parts
     from rankwright.data.synthetic_data import synthetic_with_truth as synthetic_with_truth
 
 _MODULES = {
@@ -50,7 +49,6 @@ _MODULES = {
     "save": "rankwright.data.files",
     "save_parts": "rankwright.data.files",
     "synthetic": "rankwright.data.synthetic_data",
-    "synthetic_parts": "rankwright.data.synthetic_data",
     "synthetic_with_truth": "rankwright.data.synthetic_data",
     "train_valid_test_split": "rankwright.data.split",
 }

@@ -201,12 +201,14 @@ def save_parts(
     format: str | None = None,  # noqa: A002
     **options: Any,
 ) -> Converted:
-    """Write data that come part by part, such as `rankwright.data.synthetic_parts`.
+    """Write data that come part by part, such as those of a generator.
 
     Examples
     --------
-    >>> from rankwright.data import save_parts, synthetic_parts
-    >>> save_parts(synthetic_parts("mq2008", queries=20), "data.parquet").queries
+    >>> import rankwright as rw
+    >>> from rankwright.data import save_parts
+    >>> data = rw.synthetic("mq2008", queries=20)
+    >>> save_parts((data.select([query]) for query in range(20)), "data.parquet").queries
     20
     """
     name = format or format_of(path, for_writing=True)

@@ -11,20 +11,18 @@ with e normal per document and g per query, w on the light-tailed features, and 
 give the real set's share of each grade. Within a query nothing beats ranking by u, and without
 interactions u is linear in the features.
 
-Queries are sampled in blocks from named random streams: a larger set begins with the queries of a
-smaller one, and any number of threads gives the same bytes. `SHAPES` has the real numbers of the
-well-known sets.
+Queries are sampled in blocks, each from a random stream of its own: a larger set begins with the
+queries of a smaller one, and any number of threads gives the same bytes. `SHAPES` has the real
+numbers of the well-known sets.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
@@ -35,7 +33,6 @@ from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
 _BLOCK_ROWS = 4_096
-_PART_ROWS = 8 * _BLOCK_ROWS
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -59,8 +56,8 @@ def synthetic(
     Parameters
     ----------
     shape
-        A `Shape`, or ``ohsumed``, ``mq2007``, ``mq2008``, ``mslr10k``, ``mslr30k``, ``web`` (with
-        hosts in ``group``) or ``rcv1`` (sparse; each of 101 topics is a query).
+        A `Shape`, or ``ohsumed``, ``mq2007``, ``mq2008``, ``mslr10k``, ``mslr30k`` or ``web``
+        (with hosts in ``group``).
     queries
         How many queries to make instead of the shape's own number.
 
@@ -91,92 +88,31 @@ def synthetic_with_truth(
     >>> bool(best > rw.evaluate(made.data, made.data.X[:, 0], "ndcg@10")["ndcg@10"])
     True
     """
-    sampler = _Sampler.of(shape, queries, seed)
-    return sampler.queries(0, sampler.count, n_jobs=n_jobs)
+    if isinstance(shape, str):
+        if shape not in SHAPES:
+            raise UsageError(unknown("shape", shape, SHAPES))
+        shape = SHAPES[shape]
+    count = shape.queries if queries is None else queries
+    if count < 1:
+        raise UsageError(f"the number of queries must be 1 or more, not {count}.")
+    per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
+    n_blocks = math.ceil(count / per_block)
+    ends = np.concatenate(([0], np.cumsum(_lengths(shape, n_blocks * per_block, seed))))
+    indptr = ends[: count + 1].astype(np.int64)
+    plan, n = _sample_plan(shape, seed), int(indptr[-1])
+    X = np.empty((n, shape.features), np.float32)
+    y, utility = np.empty(n), np.empty(n)
+    group = np.empty(n, np.int64) if shape.hosts else None
 
+    def make(begin: int, end: int) -> None:
+        for block in range(begin, end):
+            rows = ends[block * per_block : (block + 1) * per_block + 1]
+            rng = stream(seed, "synthetic", shape.name, "rows", block)
+            _make_block(plan, rng, rows, X, y, utility, group)
 
-def synthetic_parts(
-    shape: str | Shape,
-    *,
-    first: int = 0,
-    queries: int | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
-) -> Iterator[RankingData]:
-    """Generate synthetic data of a given shape part by part, so that it may be larger than memory.
-
-    Together the parts are what `synthetic` makes. ``first`` leaves out that many queries, which may
-    be those of a training set: the rest is ruled by the same utility.
-
-    Examples
-    --------
-    >>> from rankwright.data import synthetic_parts
-    >>> sum(part.n_queries for part in synthetic_parts("mq2008", queries=20))
-    20
-    """
-    if first < 0:
-        raise UsageError(f"the number of queries to leave out must be 0 or more, not {first}.")
-    sampler = _Sampler.of(shape, None if queries is None else first + queries, seed)
-    if first >= sampler.count:
-        raise UsageError(f"there are {sampler.count} queries: leave out fewer than {first}.")
-    per_part = sampler.per_block * max(1, _PART_ROWS // _BLOCK_ROWS)
-    for lo in range(first, sampler.count, per_part):
-        yield sampler.queries(lo, min(lo + per_part, sampler.count), n_jobs=n_jobs).data
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sampler:
-    """What is sampled before any document: the plan, and the lengths of all lists, in blocks."""
-
-    shape: Shape
-    seed: int
-    plan: Plan
-    count: int
-    per_block: int
-    indptr: I64
-
-    @classmethod
-    def of(cls, shape: str | Shape, queries: int | None, seed: int) -> _Sampler:
-        if isinstance(shape, str):
-            if shape not in SHAPES:
-                raise UsageError(unknown("shape", shape, SHAPES))
-            shape = SHAPES[shape]
-        count = shape.queries if queries is None else queries
-        if count < 1:
-            raise UsageError(f"the number of queries must be 1 or more, not {count}.")
-        per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
-        lengths = _lengths(shape, math.ceil(count / per_block) * per_block, seed)
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        return cls(shape, seed, sample_plan(shape, seed), count, per_block, indptr)
-
-    def queries(self, lo: int, hi: int, *, n_jobs: int | None) -> Synthetic:
-        """Sample the blocks that hold queries lo to hi, and keep these queries."""
-        shape, per_block = self.shape, self.per_block
-        first, last = lo // per_block, math.ceil(hi / per_block)
-        start = self.indptr[first * per_block]
-        ends = self.indptr[first * per_block : last * per_block + 1] - start
-        indptr = self.indptr[lo : hi + 1] - start
-        n = int(indptr[-1])
-        y, utility = np.empty(n), np.empty(n)
-        group = np.empty(n, np.int64) if shape.hosts else None
-        X = empty_matrix(shape, self.seed, ends[::per_block], n, first_block=first)
-
-        def make(begin: int, end: int) -> None:
-            for block in range(begin, end):
-                rows = ends[block * per_block : (block + 1) * per_block + 1]
-                rng = rows_stream(shape, self.seed, first + block)
-                make_block(self.plan, rng, rows, X, y, utility, group)
-
-        map_ranges(make, np.arange(last - first + 1), n_jobs=n_jobs)
-        skip = int(indptr[0])
-        data = RankingData(
-            X[skip:] if skip else X,
-            y[skip:],
-            indptr - skip,
-            np.arange(lo + 1, hi + 1),
-            group=None if group is None else group[skip:],
-        )
-        return Synthetic(data, utility[skip:])
+    map_ranges(make, np.arange(n_blocks + 1), n_jobs=n_jobs)
+    qid = np.arange(1, count + 1)
+    return Synthetic(RankingData(X, y, indptr, qid, group=group), utility)
 
 
 # --- lengths of the lists --------------------------------------------------------------------
@@ -207,7 +143,6 @@ def _round_of_lengths(shape: Shape, seed: int, number: int) -> I64:
 # --- documents: weights and thresholds of one shape and seed, then the rows ------------------
 
 _SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # to find the thresholds of the grades
-_ENTRY_SPREAD = 0.5
 
 _PLAIN, _RATIO, _COUNT, _SIZE, _RARE, _QUERY = range(6)
 _KINDS = (_PLAIN, _PLAIN, _COUNT, _RATIO, _PLAIN, _RARE, _QUERY, _PLAIN, _SIZE, _RARE)
@@ -250,29 +185,6 @@ def _utility_rows(X, weight, first, second, product, utility):  # type: ignore[n
         utility[i] = u  # (1)
 
 
-@kernel
-def _fill_sparse(row, uniform, column, value, n_columns, weight, utility):  # type: ignore[no-untyped-def]
-    """Unit-length rows of rising, distinct columns; low columns are common, high ones rare."""
-    for i in range(len(row) - 1):
-        first, last = row[i], row[i + 1]
-        chosen = np.sort((n_columns * uniform[first:last] ** 2.5).astype(np.int64))
-        for j in range(1, len(chosen)):
-            chosen[j] = max(chosen[j], chosen[j - 1] + 1)
-        highest = n_columns - 1
-        for j in range(len(chosen) - 1, -1, -1):
-            chosen[j] = min(chosen[j], highest)
-            highest = chosen[j] - 1
-        square = 0.0
-        for j in range(len(chosen)):
-            value[first + j] = (1 + value[first + j]) * (1 + math.log(1 + chosen[j]))
-            square += value[first + j] * value[first + j]
-        utility[i] = 0.0
-        for j in range(len(chosen)):
-            column[first + j] = chosen[j]
-            value[first + j] /= math.sqrt(square)
-            utility[i] += weight[chosen[j]] * value[first + j]  # (1)
-
-
 # --- blocks ----------------------------------------------------------------------------------
 
 
@@ -290,11 +202,11 @@ class Plan:
     thresholds: F64
 
 
-def make_block(
+def _make_block(
     plan: Plan,
     rng: np.random.Generator,
     ends: I64,
-    X: Any,
+    X: AnyArray,
     y: F64,
     utility: F64,
     group: I64 | None,
@@ -304,8 +216,7 @@ def make_block(
     stop = min(int(ends[-1]), len(y))
     kept = stop - start
     u = np.empty(rows)
-    make_rows = _dense_rows if shape.density is None else _sparse_rows
-    make_rows(plan, rng, ends, X, stop, u)
+    _make_rows(plan, rng, ends, X, stop, u)
     v = _grade_scale(shape, rng, u, np.diff(ends))
     y[start:stop] = np.searchsorted(plan.thresholds, v[:kept], side="right")
     utility[start:stop] = u[:kept]
@@ -314,7 +225,7 @@ def make_block(
         group[start:stop] = hosts[:kept]
 
 
-def _dense_rows(
+def _make_rows(
     plan: Plan, rng: np.random.Generator, ends: I64, X: AnyArray, stop: int, u: F64
 ) -> None:
     start = ends[0]
@@ -329,20 +240,6 @@ def _dense_rows(
         X[start:stop] = block[: stop - start]
 
 
-def _sparse_rows(
-    plan: Plan, rng: np.random.Generator, ends: I64, X: Any, stop: int, u: F64
-) -> None:
-    counts = _entry_counts(plan.shape, rng, len(u))
-    row = np.concatenate(([0], np.cumsum(counts)))
-    uniform = rng.random(row[-1])
-    value = rng.standard_exponential(row[-1])
-    column = np.empty(row[-1], np.int64)
-    _fill_sparse(row, uniform, column, value, X.shape[1], plan.weight, u)
-    first, last = X.indptr[ends[0]], X.indptr[stop]
-    X.indices[first:last] = column[: last - first]
-    X.data[first:last] = value[: last - first]
-
-
 def _grade_scale(shape: Shape, rng: np.random.Generator, u: F64, lengths: I64) -> F64:
     """Return what the thresholds are compared with in (2)."""
     noise = rng.standard_normal(len(u))
@@ -351,52 +248,18 @@ def _grade_scale(shape: Shape, rng: np.random.Generator, u: F64, lengths: I64) -
     return known + math.sqrt(shape.noise) * noise + shape.query_spread * richness
 
 
-def rows_stream(shape: Shape, seed: int, block: int) -> np.random.Generator:
-    """Return the random numbers of one block."""
-    return stream(seed, "synthetic", shape.name, "rows", block)
-
-
-def empty_matrix(shape: Shape, seed: int, block_ends: I64, n: int, *, first_block: int = 0) -> Any:
-    """Allocate all features; of a sparse matrix the number of entries is sampled first."""
-    if shape.density is None:
-        return np.empty((n, shape.features), np.float32)
-    counts = np.concatenate(
-        [
-            _entry_counts(shape, rows_stream(shape, seed, block), rows)
-            for block, rows in enumerate(np.diff(block_ends).tolist(), first_block)
-        ]
-    )
-    return _empty_sparse(counts[:n], shape.features)
-
-
-def _empty_sparse(counts: I64, features: int) -> Any:
-    indptr = np.concatenate(([0], np.cumsum(counts)))
-    index_type = np.int32 if indptr[-1] <= np.iinfo(np.int32).max else np.int64
-    value, column = np.empty(indptr[-1], np.float32), np.zeros(indptr[-1], index_type)
-    shape = (len(counts), features)
-    return sparse.csr_array((value, column, indptr.astype(index_type)), shape=shape)
-
-
-def _entry_counts(shape: Shape, rng: np.random.Generator, rows: int) -> I64:
-    assert shape.density is not None
-    middle = math.log(shape.density * shape.features) - _ENTRY_SPREAD**2 / 2
-    counts = np.rint(rng.lognormal(middle, _ENTRY_SPREAD, rows))
-    return np.clip(counts, 1, shape.features).astype(np.int64)
-
-
 # --- what all blocks share -------------------------------------------------------------------
 
 
-def sample_plan(shape: Shape, seed: int) -> Plan:
+def _sample_plan(shape: Shape, seed: int) -> Plan:
     """Sample the weights of (1) and find the thresholds of (2) on a sample of its own."""
     rng = stream(seed, "synthetic", shape.name, "plan")
     d = shape.features
     kind, follow = np.resize(_KINDS, d), np.resize(_FOLLOW, d).astype(np.float32)
-    dense = shape.density is None
-    sparsity = np.where(np.isin(kind, _INFORMATIVE), 0.5, 0.0) if dense else np.full(d, 0.02)
+    sparsity = np.where(np.isin(kind, _INFORMATIVE), 0.5, 0.0)
     weight = np.where(rng.random(d) < sparsity, rng.standard_normal(d), 0.0)
     weight[0] = weight[0] or 1.0
-    share = shape.interactions if dense else 0.0
+    share = shape.interactions
     pairs = min(d, 10) if share else 0
     first, second = rng.choice(np.flatnonzero(kind == _PLAIN), (2, pairs))
     product = rng.choice([-1.0, 1.0], pairs)
@@ -416,11 +279,7 @@ def _sample(plan: Plan, seed: int) -> tuple[F64, F64]:
     shape, rng = plan.shape, stream(seed, "synthetic", plan.shape.name, "sample")
     ends = np.arange(_SAMPLE_QUERIES + 1) * _SAMPLE_LENGTH
     u = np.empty(ends[-1])
-    if shape.density is None:
-        _dense_rows(plan, rng, ends, np.empty((len(u), shape.features), np.float32), len(u), u)
-    else:
-        counts = _entry_counts(shape, stream(seed, "synthetic", shape.name, "sample"), len(u))
-        _sparse_rows(plan, rng, ends, _empty_sparse(counts, shape.features), len(u), u)
+    _make_rows(plan, rng, ends, np.empty((len(u), shape.features), np.float32), len(u), u)
     return u, _grade_scale(shape, rng, u, np.diff(ends))
 
 
@@ -447,12 +306,10 @@ class Shape:
         Share (or number) of documents of grade 0, 1, 2, ...
     shortest, longest, spread
         Lists are log-normally long, clipped; ``spread`` is the deviation of the logarithm.
-    density
-        Share of entries that are not zero, which makes the matrix sparse; None makes it dense.
     hosts
         Number of hosts named in ``group``; 0 for none.
     interactions
-        Share of the utility's variance that is products of two features (dense shapes only).
+        Share of the utility's variance that is products of two features.
     noise
         Share of the variance of (2) within a query that no ranker can know.
     query_spread
@@ -467,7 +324,6 @@ class Shape:
     shortest: int = 1
     longest: int = 10_000
     spread: float = 0.5
-    density: float | None = None
     hosts: int = 0
     interactions: float = 0.3
     noise: float = 0.5
@@ -506,17 +362,6 @@ SHAPES = {
             1_251,
         ),
         Shape("web", 8_180, 341_300, 136, (75, 17, 15, 2, 1), 5, 300, 0.5, hosts=10_000),
-        Shape(
-            "rcv1",
-            101,
-            781_265,
-            47_236,
-            (0.969, 0.031),
-            1_000,
-            50_000,
-            density=0.0016,
-            interactions=0,
-        ),
     )
 }
 
@@ -525,7 +370,6 @@ def descriptions() -> dict[str, str]:
     """Return a line on each preset shape."""
     return {
         name: f"{s.queries:,} queries, {s.documents:,} documents, {s.features:,} features"
-        f"{'' if s.density is None else f', {s.density:.2%} of the entries not zero'}"
         f", {len(s.grades)} grades{', hosts as groups' if s.hosts else ''}"
         for name, s in SHAPES.items()
     }
