@@ -414,7 +414,6 @@ def cut_folds(data: RankingData, k: int, seed: int) -> LazyFolds:
 
 
 def _folds_of_path(path: str | Path, k: int, seed: int, options: dict[str, Any]) -> Sequence[Fold]:
-    name = str(path)
     if Path(path).is_dir():
         files = fold_files(path)
         if files:
@@ -422,27 +421,9 @@ def _folds_of_path(path: str | Path, k: int, seed: int, options: dict[str, Any])
         if not is_store(path):
             folds = letor_folds(path, **options)
             return LazyFolds(len(folds), folds.__getitem__)
-    elif not Path(path).exists():
-        names = _official(name)
-        if names:
-            return LazyFolds(len(names), lambda number: _named_fold(names[number], options))
+    elif str(path) == "digits" and not Path(path).exists():
+        return LazyFolds(1, lambda _: catalog.load_fold(**options))
     return cut_folds(load(path, **options), k, seed)
-
-
-def _official(name: str) -> list[list[str]]:
-    """Return the names of train, valid and test of each fold of a data set by name."""
-    if [f"{name}/{part}" in catalog.NAMES for part in ("train", "valid", "test")] == [True] * 3:
-        return [[f"{name}/{part}" for part in ("train", "valid", "test")]]
-    found: list[list[str]] = []
-    while f"{name}/fold{len(found) + 1}/train" in catalog.NAMES:
-        found.append([f"{name}/fold{len(found) + 1}/{part}" for part in ("train", "vali", "test")])
-    return found
-
-
-def _named_fold(names: list[str], options: dict[str, Any]) -> Fold:
-    parts = [catalog.load(name, **options) for name in names]
-    widest = max(part.n_features for part in parts)
-    return Fold(*(part.with_n_features(widest) for part in parts))
 
 
 def _without_features(data: RankingData) -> RankingData:

@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 from small_data import small_data
 
-from rankwright.data import catalog
 from rankwright.data.files import load
 from rankwright.data.inspect import (
     AGREEMENT,
@@ -24,7 +23,8 @@ from rankwright.data.inspect import (
     outcome_word,
     warn_of_outcomes,
 )
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.split import load_alike
 from rankwright.data.synthetic_data import synthetic
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
@@ -253,10 +253,16 @@ def test_equal_results_for_any_number_of_threads():
 # --- real data -----------------------------------------------------------------------------------
 
 
-def test_ohsumed_is_what_its_readme_says(data_dir):
-    from rankwright.data import catalog
+OHSUMED, OHSUMED_RAW = "OHSUMED_LETOR3/QueryLevelNorm", "OHSUMED_LETOR3/Feature-null"
 
-    (found,) = inspect({"ohsumed": catalog.load("ohsumed")}).data
+
+def letor_set(folder):
+    """Return the parts S1 to S5 of a LETOR set as one."""
+    return concatenate(load_alike([folder / f"S{part}.txt.xz" for part in range(1, 6)]))
+
+
+def test_ohsumed_is_what_its_readme_says(data_dir):
+    (found,) = inspect({"ohsumed": letor_set(data_dir / OHSUMED)}).data
     assert (found.queries, found.documents, found.features) == (106, 16_140, 45)
     assert found.grades.counts == {0: 11_303, 1: 2_585, 2: 2_252}
     assert (found.list_lengths.shortest, found.list_lengths.longest) == (35, 320)
@@ -266,19 +272,15 @@ def test_ohsumed_is_what_its_readme_says(data_dir):
 
 
 def test_raw_ohsumed_has_its_nulls(data_dir):
-    from rankwright.data import catalog
-
-    (found,) = inspect(catalog.load("ohsumed-raw")).data
+    (found,) = inspect(letor_set(data_dir / OHSUMED_RAW)).data
     assert found.missing_values == 51_490
     assert len(found.query_constant_features) == 9
 
 
 def test_mq2008_is_what_its_readme_says_and_its_parts_share_no_query(data_dir):
-    from rankwright.data import catalog
-
-    found = inspect({name: catalog.load(name) for name in ("mq2008/S1", "mq2008/S2")})
+    found = inspect({name: load(data_dir / "MQ2008" / f"{name}.txt.xz") for name in ("S1", "S2")})
     assert [overlap.queries for overlap in found.overlaps] == [0]
-    (whole,) = inspect(catalog.load("mq2008")).data
+    (whole,) = inspect(letor_set(data_dir / "MQ2008")).data
     assert (whole.queries, whole.documents, whole.features) == (784, 15_211, 46)
     assert whole.grades.counts == {0: 12_279, 1: 2_001, 2: 931}
     assert whole.empty_queries == 220
@@ -395,8 +397,7 @@ def test_the_digits_are_far_below_the_threshold():
     assert max(max(share, 1 - share) for share in found.values()) < AGREEMENT - 0.2
 
 
-@pytest.mark.parametrize("name", ["mq2008", "ohsumed", "ohsumed-raw", "pageblocks", "pendigits"])
+@pytest.mark.parametrize("name", ["MQ2008", OHSUMED, OHSUMED_RAW])
 def test_real_features_are_below_the_threshold(name, data_dir):
-    assert name in catalog.descriptions()
-    found = _agreements(load(name))
+    found = _agreements(letor_set(data_dir / name))
     assert max(max(share, 1 - share) for share in found.values()) < AGREEMENT - 0.05
