@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator
+from sklearn.model_selection import BaseCrossValidator, KFold
 
 from rankwright.core.dtypes import as_vector
 from rankwright.core.parameters import seed_of
@@ -23,8 +23,10 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
     """Folds of whole queries, for ``cross_val_score``, ``GridSearchCV`` and the like.
 
     Every query is in the test part of exactly one fold, and the numbers of queries of the parts
-    differ by one at most. The folds depend on the query ids and ``random_state`` alone: the order
-    of the rows does not matter.
+    differ by one at most. The folds depend only on the query ids and ``random_state``: the order
+    of the rows does not matter. With an integer ``random_state`` they are the folds of
+    scikit-learn's ``GroupKFold(n_splits, shuffle=True, random_state=random_state)``, which takes
+    the ids as ``groups`` only.
 
     With scikit-learn's metadata routing one ``qid`` serves the splitter, ``fit`` and ``score``::
 
@@ -83,12 +85,14 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         groups, qid : array-like (n,)
             Query id of each row, under scikit-learn's name or ours.
         """
-        tested_in = self._fold_of_row(X, groups if qid is None else qid)
-        rows = np.arange(len(tested_in))
-        return ((rows[tested_in != fold], rows[tested_in == fold]) for fold in range(self.n_splits))
+        rank, n_queries = self._ranks_of_ids(X, groups if qid is None else qid)
+        seed = seed_of(self.random_state) % 2**32 if self.shuffle else None
+        folds = KFold(self.n_splits, shuffle=self.shuffle, random_state=seed)
+        tested = (np.isin(rank, queries) for _, queries in folds.split(np.empty(n_queries)))
+        return ((np.flatnonzero(~test), np.flatnonzero(test)) for test in tested)
 
-    def _fold_of_row(self, X: Any, qid: Any) -> I64:
-        """Return the fold in which each row is tested."""
+    def _ranks_of_ids(self, X: Any, qid: Any) -> tuple[I64, int]:
+        """Return the rank of each row's query id among the distinct ids, and their number."""
         if isinstance(self.n_splits, bool) or not isinstance(self.n_splits, int | np.integer):
             raise UsageError(f"n_splits must be a whole number, not {self.n_splits!r}.")
         if self.n_splits < 2:
@@ -103,19 +107,10 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         indptr, ids, row = group_rows(as_vector(qid, "qid", n))
         if len(ids) < self.n_splits:
             raise DataError(f"{len(ids)} queries cannot be cut into {self.n_splits} folds.")
-        order = order_of_ids(ids)
-        if self.shuffle:
-            random = stream(seed_of(self.random_state), "QueryFolds")
-            order = order[random.permutation(len(order))]
-        fold_of_query = np.empty(len(ids), np.int64)
-        for fold, queries in enumerate(np.array_split(order, self.n_splits)):
-            fold_of_query[queries] = fold
-        fold_of_row = np.repeat(fold_of_query, np.diff(indptr))
-        if row is None:
-            return fold_of_row
-        back = np.empty_like(fold_of_row)
-        back[row] = fold_of_row
-        return back
+        rank, rank_of_row = np.empty(len(ids), np.int64), np.empty(n, np.int64)
+        rank[order_of_ids(ids)] = np.arange(len(ids))
+        rank_of_row[slice(None) if row is None else row] = np.repeat(rank, np.diff(indptr))
+        return rank_of_row, len(ids)
 
 
 # --- folds of ranking data ---------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Cut data into train, valid and test by whole queries; folds, and LETOR's Fold folders.
 
 `train_valid_test_split` shuffles the queries in the order of their ids, so that the order of rows
-and of queries in the input does not matter, nor do the features. `train_valid_test` and `k_folds`
-shuffle query numbers: the same seed gives the same parts whatever the ids of the queries and the
-order of rows within them. Unshuffled, queries stay in their order and k parts have floor(Q / k)
+and of queries in the input does not matter, nor do the features. `k_folds` shuffles query numbers:
+the same seed gives the same parts whatever the ids of the queries and the order of rows within
+them. Unshuffled, queries stay in their order and k parts have floor(Q / k)
 queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut OHSUMED. Shuffled,
 the sizes of the parts differ by one at most.
 
@@ -103,25 +103,6 @@ def train_valid_test_split(
     return _three_parts(data, sizes, order[random.permutation(len(order))])
 
 
-def train_valid_test(
-    data: RankingData,
-    sizes: Sequence[float] = (0.6, 0.2, 0.2),
-    *,
-    shuffle: bool = True,
-    seed: int = 0,
-) -> Fold:
-    """Split the queries of ``data`` in three.
-
-    Parameters
-    ----------
-    sizes
-        Shares of the queries for train, valid and test, adding up to 1; valid may be 0.
-    shuffle
-        Draw the queries at random; otherwise the first ones are train, the last ones test.
-    """
-    return _three_parts(data, sizes, _order(data, shuffle, seed, "train_valid_test"))
-
-
 def _three_parts(data: RankingData, sizes: Sequence[float], order: I64) -> Fold:
     """Return the queries of ``data`` in three, cut from ``order``."""
     if len(sizes) != 3 or min(sizes) < 0 or abs(sum(sizes) - 1) > 1e-9:
@@ -172,11 +153,12 @@ def k_folds(
         raise UsageError(f"k must be {fewest} or more for {kinds}, not {k}.")
     if k > data.n_queries:
         raise DataError(f"{data.n_queries} queries cannot be cut into {k} folds.")
-    order = _order(data, shuffle, seed, "k_folds")
+    n = data.n_queries
     if shuffle:
+        order = stream(seed, "k_folds").permutation(n)
         parts = [np.sort(part) for part in np.array_split(order, k)]
     else:
-        parts = np.split(order, np.arange(1, k) * (len(order) // k))
+        parts = np.split(np.arange(n), np.arange(1, k) * (n // k))
     return _folds(data, parts, valid)
 
 
@@ -188,12 +170,6 @@ def _folds(data: RankingData, parts: list[I64], valid: bool) -> Iterator[Fold]:
         else:
             train, last, chosen = parts[:i] + parts[i + 1 :], parts[i], None
         yield Fold(data.select(np.concatenate(train)), chosen, data.select(last))
-
-
-def _order(data: RankingData, shuffle: bool, seed: int, name: str) -> I64:
-    if shuffle:
-        return stream(seed, name).permutation(data.n_queries)
-    return np.arange(data.n_queries)
 
 
 def order_of_ids(ids: AnyArray) -> I64:

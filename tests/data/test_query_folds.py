@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -81,6 +82,17 @@ def test_seeds_make_other_folds_and_unshuffled_ids_stay_in_order():
         assert first != queries_of(one, qid)  # it goes on
     alone = QueryFolds(4, random_state=None)
     assert queries_of(alone, qid) != queries_of(alone, qid)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_shuffled_folds_are_those_of_group_k_fold(k):
+    qid = np.random.default_rng(k).integers(0, 30, 100)
+    theirs = GroupKFold(k, shuffle=True, random_state=7).split(qid, groups=qid)
+    for ours, expected in zip(
+        QueryFolds(k, random_state=7).split(qid, groups=qid), theirs, strict=True
+    ):
+        for part, rows in zip(ours, expected, strict=True):
+            np.testing.assert_array_equal(part, rows)
 
 
 def test_wrong_settings_are_answered_with_a_sentence():

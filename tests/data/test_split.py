@@ -17,7 +17,6 @@ from rankwright.data.split import (
     fold_files,
     k_folds,
     letor_folds,
-    train_valid_test,
     train_valid_test_split,
 )
 from rankwright.errors import DataError, UsageError
@@ -35,7 +34,7 @@ def ids(part):
 
 
 def test_unshuffled_split_takes_train_first_and_test_last():
-    split = train_valid_test(queries(10), (0.5, 0.3, 0.2), shuffle=False)
+    split = train_valid_test_split(queries(10), sizes=(0.5, 0.3, 0.2), shuffle=False)
     assert [ids(part) for part in split] == [
         ["q0", "q1", "q2", "q3", "q4"],
         ["q5", "q6", "q7"],
@@ -45,7 +44,7 @@ def test_unshuffled_split_takes_train_first_and_test_last():
 
 def test_shuffled_split_has_the_asked_sizes_and_whole_queries():
     data = queries(50)
-    split = train_valid_test(data)
+    split = train_valid_test_split(data)
     assert [part.n_queries for part in split] == [30, 10, 10]
     assert sorted(chain.from_iterable(map(ids, split))) == sorted(ids(data))
     rows = np.concatenate([part.X.ravel() for part in split])
@@ -53,24 +52,37 @@ def test_shuffled_split_has_the_asked_sizes_and_whole_queries():
     assert ids(split.train) != ids(data)[:30]
 
 
-def test_seeds_differ_and_repeat():
-    data = queries(40)
-    assert ids(train_valid_test(data, seed=1).test) == ids(train_valid_test(data, seed=1).test)
-    assert ids(train_valid_test(data, seed=1).test) != ids(train_valid_test(data, seed=2).test)
+def test_the_split_is_that_of_version_0_2_0():
+    def split(qid, **settings):
+        found = train_valid_test_split(np.zeros((len(qid), 1)), qid=qid, **settings)
+        return [ids(part) for part in found]
+
+    train = [2, 3, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19]
+    assert split(range(20)) == [train, [0, 1, 4, 12], [6, 9, 15, 18]]
+    assert split(range(20), random_state=7, sizes=(0.5, 0.25, 0.25)) == [
+        [0, 1, 4, 6, 8, 12, 14, 16, 17, 19], [5, 7, 9, 15, 18], [2, 3, 10, 11, 13],
+    ]  # fmt: skip
+    named = [f"q{i}" for i in range(10)]
+    train = ["q4", "q5", "q6", "q7", "q8", "q9"]
+    assert split(named, random_state=3) == [train, ["q0", "q2"], ["q1", "q3"]]
+    unsorted = [9, 4, 7, 1, 30, 2]
+    assert split(unsorted, random_state=1, sizes=(0.5, 0, 0.5)) == [[9, 7, 2], None, [4, 1, 30]]
+    random = np.random.default_rng(0)
+    assert split(range(10), random_state=random) == [[0, 1, 2, 3, 6, 7], [5, 8], [4, 9]]
 
 
 def test_valid_may_be_left_out_but_train_and_test_may_not():
-    split = train_valid_test(queries(10), (0.7, 0, 0.3))
+    split = train_valid_test_split(queries(10), sizes=(0.7, 0, 0.3))
     assert split.valid is None
     assert (split.train.n_queries, split.test.n_queries) == (7, 3)
     with pytest.raises(DataError, match=r"2 queries are too few .* none would be left for test"):
-        train_valid_test(queries(2))
+        train_valid_test_split(queries(2))
 
 
 @pytest.mark.parametrize("sizes", [(0.5, 0.5), (0.5, 0.4, 0.2), (1.2, -0.2, 0.0)])
 def test_sizes_that_are_no_shares_are_refused(sizes):
     with pytest.raises(UsageError, match="three shares"):
-        train_valid_test(queries(10), sizes)
+        train_valid_test_split(queries(10), sizes=sizes)
 
 
 def test_unshuffled_folds_rotate_as_letors_with_the_rest_in_the_last_part():
