@@ -388,16 +388,6 @@ class CheckpointState:
     added: Sequence[Mapping[str, AnyArray]]
 
 
-@dataclass
-class Measured:
-    """The metric of scores that stay on a GPU: by the name of each data set, in the order of use.
-
-    It is shown to a `Callback` in place of the scores of the validation data.
-    """
-
-    means: dict[str, float]
-
-
 class Callback(Protocol):
     """Looks on while a model is fitted: records curves, picks the best round, may end the run.
 
@@ -416,9 +406,7 @@ class Callback(Protocol):
     def wants_train(self) -> bool:
         """Whether `on_iteration` is to be given scores on the training data."""
 
-    def on_iteration(
-        self, t: int, value: float, train: F64 | None, valid: F64 | Measured | None
-    ) -> bool:
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run."""
 
     def best(self) -> int:

@@ -24,7 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -44,23 +44,6 @@ from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 from rankwright.registry import METRICS, plugins, resolve
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
-
-
-class DeviceForm(NamedTuple):
-    """A metric on one data set as a kernel that gives each query its value.
-
-    ``kernel(lo, hi, indptr, x, ends, *args, out)`` is given ``x`` of each rank and where the tie
-    block of each rank ends, or no ``ends`` without ``ties``; what it writes is divided by
-    ``divisor``. It allocates at most ``floats`` numbers for each document of a query, and one more.
-    """
-
-    kernel: Callable[..., None]
-    x: F64  # of each row
-    args: tuple[Any, ...]
-    divisor: F64
-    ties: bool
-    floats: int = 0
-    single: bool = False  # values are rounded to single precision
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -210,13 +193,6 @@ class Metric(ABC):
         nothing = self.nothing_to_find(judged)
         return nothing, np.full(len(nothing), self.value_when_empty())
 
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: ARG002
-        """Return what it takes to compute the values on a GPU, or None where that is not known.
-
-        ``mean``: over the orders of tied documents.
-        """
-        return None
-
     def _mean_of_sampled_orders(self, ranked: Ranked, out: F64) -> None:
         first, *others = ranked.sampled_orders()
         self.compute(first, False, out)
@@ -299,10 +275,6 @@ class PositionMetric(Metric):
         self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
         out /= self.scale(ranked.judged)
 
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
-        args = self._arguments(judged)
-        return DeviceForm(weighted_sums, judged.grades, args, self.scale(judged), ties=mean)
-
     def best_sums(self, judged: Judged) -> F64:
         """Return the sum of (1) for the best list."""
 
@@ -343,10 +315,9 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
     """Return scores as float64, one per row of ``data``, naming the first wrong one.
 
     ``caller_order``: they come in the order of the rows that ``data`` was made from. A torch tensor
-    on a GPU stays there.
+    on a GPU is copied to the CPU.
     """
-    on_gpu = is_on_gpu(s)
-    scores: Any = s.detach() if on_gpu else np.asarray(s)
+    scores: Any = np.asarray(s.detach().cpu() if getattr(s, "is_cuda", False) else s)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.shape != (data.n_documents,):
@@ -354,15 +325,15 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
         raise DataError(
             f"there must be one score per row: {data.n_documents} are expected, not {given}."
         )
-    if not on_gpu and scores.dtype.kind not in "fiub":
+    if scores.dtype.kind not in "fiub":
         raise DataError(f"scores must be numbers, not of type {scores.dtype}.")
-    scores = scores.double().contiguous() if on_gpu else np.ascontiguousarray(scores, np.float64)
+    scores = np.ascontiguousarray(scores, np.float64)
     moved = data.row if caller_order else None
     if moved is not None:
         scores = scores[moved]
     missing = scores != scores
     if missing.any():
-        row = int(missing.cpu().numpy().argmax() if on_gpu else missing.argmax())
+        row = int(missing.argmax())
         query = data.qid[np.searchsorted(data.indptr, row, side="right") - 1]
         shown = row if moved is None else int(moved[row])
         raise DataError(
@@ -370,11 +341,6 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
         )
     checked: F64 = scores
     return checked
-
-
-def is_on_gpu(scores: Any) -> bool:
-    """Whether these are a torch tensor on a GPU."""
-    return bool(getattr(scores, "is_cuda", False))
 
 
 def refuse_beyond_exp2(highest: float, advice: str = "") -> None:

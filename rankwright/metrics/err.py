@@ -24,7 +24,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.base import DeviceForm, Metric, refuse_beyond_exp2
+from rankwright.metrics.base import Metric, refuse_beyond_exp2
 from rankwright.metrics.ranked import EXP2, Judged, Ranked
 from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
@@ -74,11 +74,6 @@ class ERR(Metric):
         stop = self._probabilities(ranked.judged, ranked.grades)
         cut = self.cut(ranked.judged)
         ranked.map(_expected_reciprocal_rank, stop, ranked.blocks(mean), cut, out)
-
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
-        stop, once = self._probabilities(judged, judged.grades), np.ones(len(judged.sizes))
-        args = (self.cut(judged),)
-        return DeviceForm(_expected_reciprocal_rank, stop, args, once, ties=mean, floats=2)
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top <= 0

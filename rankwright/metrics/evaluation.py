@@ -6,12 +6,11 @@ possible list, the number of relevant documents) is worked out once per data set
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,19 +26,15 @@ from rankwright.data.frames import (
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import judge_run
-from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError, counted
+from rankwright.errors import DataError, UsageError, counted
 from rankwright.metrics.base import (
     AnyMetrics,
     Metric,
     checked_scores,
-    is_on_gpu,
     named_metrics,
 )
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.ranked import Judged, Ranked
-
-if TYPE_CHECKING:
-    from rankwright.metrics.device import DeviceEvaluator
 
 _MOST_QUERIES = 5  # that a remark names
 
@@ -77,8 +72,8 @@ def evaluate(
         a tuple as ``eval_set`` of a ranker takes it.
     scores : array-like (n,)
         One score per row, higher is better; of `RankingData` in its own order of rows. A torch
-        tensor on a GPU is evaluated there, where the metrics can be (see the page on GPUs). For
-        this and all below, the name of a column where ``data`` is a frame.
+        tensor on a GPU is copied to the CPU. For this and all below, the name of a column where
+        ``data`` is a frame.
     metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
         Such as ``"ndcg@1:5,map"``; a function of the scores and grades of one query is a metric too
         (`rankwright.metrics.from_function`).
@@ -146,15 +141,10 @@ class Evaluator:
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
-        self._device_evaluator: DeviceEvaluator | Literal[False] | None = None
 
     def __call__(self, scores: Any) -> Evaluation:
         """Return the metrics of these scores."""
         s = checked_scores(scores, self.data)
-        there = self._there(s)
-        if there is not None:
-            return self._evaluation_there(there, s)
-        s = _on_cpu(s)
         shared: dict[Any, Ranked] = {}
         per_query = self._per_query(s, shared)
         means = {name: self._mean(name, values) for name, values in per_query.items()}
@@ -176,40 +166,8 @@ class Evaluator:
 
     def means(self, scores: Any) -> dict[str, float]:
         """Return the means alone, which takes less time: for curves of many points."""
-        per_query = self._per_query(_on_cpu(checked_scores(scores, self.data)), {})
+        per_query = self._per_query(checked_scores(scores, self.data), {})
         return {name: self._mean(name, values) for name, values in per_query.items()}
-
-    def on_device(self, torch: Any) -> DeviceEvaluator:
-        """Return the metrics on a GPU, in torch's memory, or say which cannot be computed there."""
-        from rankwright.metrics.device import DeviceEvaluator  # numba's CUDA part is not loaded
-
-        return DeviceEvaluator(self, torch)
-
-    def _there(self, s: Any) -> DeviceEvaluator | None:
-        """Return the metrics on the GPU that the scores are on, None where one cannot run there."""
-        if not is_on_gpu(s):
-            return None
-        if self._device_evaluator is None:
-            try:
-                self._device_evaluator = self.on_device(sys.modules["torch"])
-            except (IncompatibleError, MissingExtraError):
-                self._device_evaluator = False
-        return self._device_evaluator or None
-
-    def _evaluation_there(self, there: DeviceEvaluator, s: Any) -> Evaluation:
-        per_query = {name: values.cpu().numpy() for name, values in there.per_query(s).items()}
-        judged = self._judge(False, None, None, False)
-        return Evaluation(
-            means={name: self._mean(name, values) for name, values in per_query.items()},
-            per_query=per_query,
-            convention=self.convention,
-            qid=self.data.qid,
-            n_queries=self.data.n_queries,
-            empty_queries=int((judged.top <= 0).sum()),
-            tie_queries=int(there.tied_queries(s, judged.grades)),
-            _evaluator=self,
-            _scores=s.clone(),
-        )
 
     def judge(self, metric: Metric) -> Judged:
         """Return the grades as a metric sees them."""
@@ -217,7 +175,6 @@ class Evaluator:
 
     def tie_intervals(self, s: F64) -> dict[str, TieInterval]:
         """Return each metric's mean for the worst, the average and the best order of ties."""
-        s = _on_cpu(s)
         shared: dict[str, dict[Any, Ranked]] = {"worst": {}, "file": {}, "best": {}}
         found = {}
         for name, metric in self.metrics.items():
@@ -291,11 +248,6 @@ class Evaluator:
 
     def _mean(self, name: str, values: F64) -> float:
         return mean_over_queries(values, self.query_weight(), self.counted_weight(name))
-
-
-def _on_cpu(s: Any) -> F64:
-    scores: F64 = s.cpu().numpy() if is_on_gpu(s) else s
-    return scores
 
 
 def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import DeviceForm, RelevanceMetric
+from rankwright.metrics.base import RelevanceMetric
 from rankwright.metrics.ranked import BINARY, Judged, Ranked
 from rankwright.metrics.swap import MAP_SWAP, SwapForm
 
@@ -84,12 +84,6 @@ class MAP(RelevanceMetric):
         min_grade, cut = float(self.setting("min_grade")), self.cut(ranked.judged)
         ranked.map(_average_precision, ranked.grades, blocks, together, min_grade, cut, out)
         out /= self._divisor(ranked.judged)
-
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
-        together = self.own_ties and not mean
-        args = (together, float(self.setting("min_grade")), self.cut(judged))
-        divisor = self._divisor(judged)
-        return DeviceForm(_average_precision, judged.grades, args, divisor, ties=mean or together)
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

@@ -18,8 +18,8 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
-from rankwright.metrics.base import DeviceForm, RelevanceMetric
-from rankwright.metrics.ranked import BINARY, Judged, Ranked, first_relevant
+from rankwright.metrics.base import RelevanceMetric
+from rankwright.metrics.ranked import BINARY, Ranked, first_relevant
 from rankwright.metrics.swap import MRR_SWAP, SwapForm
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -59,12 +59,6 @@ class MRR(RelevanceMetric):
         ranked.map(_reciprocal_rank, ranked.grades, ranked.blocks(mean), min_grade, cut, out)
         if self.convention.mrr_precision == "float32":
             out[:] = out.astype(np.float32)
-
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
-        args = (float(self.setting("min_grade")), self.cut(judged))
-        single = self.convention.mrr_precision == "float32"
-        once = np.ones(len(judged.sizes))
-        return DeviceForm(_reciprocal_rank, judged.grades, args, once, ties=mean, single=single)
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""

@@ -19,7 +19,6 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.metrics.base import DeviceForm
 from rankwright.metrics.convention import SKIP
 from rankwright.metrics.dcg import DCG
 from rankwright.metrics.ranked import Judged, Ranked
@@ -78,14 +77,6 @@ class NDCG(DCG):
             values[single] = np.nan
             mask = mask | single
         return mask, values
-
-    def device_form(self, judged: Judged, mean: bool) -> DeviceForm | None:  # noqa: D102
-        form = super().device_form(judged, mean)
-        if form is None or self._is_mean_over_ranks:
-            return None
-        if self.k is not None and self.convention.short_list == "zero":
-            return form._replace(divisor=np.where(judged.sizes < self.k, np.inf, form.divisor))
-        return form
 
     def swap_form(self, data: RankingData) -> SwapForm:  # noqa: D102
         if self._is_mean_over_ranks:

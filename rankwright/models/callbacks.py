@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64, I64, Callback, CheckpointState, Measured
+from rankwright.core.types import F64, I64, Callback, CheckpointState
 from rankwright.data.ranking_data import RankingData
 
 
@@ -45,9 +45,7 @@ class MappedCallback:
         """Whether scores on the training data are looked at."""
         return self._callback.wants_train
 
-    def on_iteration(
-        self, t: int, value: float, train: F64 | None, valid: F64 | Measured | None
-    ) -> bool:
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Show a round to the caller's callback."""
         if train is not None:
             back = np.empty(len(train))

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ from rankwright.core.parallel import map_ranges, query_ranges, row_ranges, threa
 from rankwright.core.parameters import Part
 from rankwright.core.products import one_blas_thread, transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss, Measured
+from rankwright.core.types import F64, I64, AnyArray, Callback, FloatMatrix, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
@@ -651,9 +652,9 @@ def _rounded(values: F64) -> F64:
 # in a seeded order; a batch is a run of whole queries of about ``batch_size`` documents, and a
 # chunk a part of it. Chunks are worked on by threads, one thread of torch each, and their
 # gradients added in order: the same bytes for any number of threads. On a GPU a batch is one
-# chunk; features, scores and gradients stay there, with a loss that is computed there too, and
-# one look at the loss of each epoch is all that is waited for. With any other loss the threads
-# of the CPU share its work.
+# chunk; features, scores and gradients stay there, with a loss that is computed there too. The
+# GPU is waited for once an epoch, for the loss and for the scores that metrics need on the CPU.
+# With any other loss the threads of the CPU share its work.
 
 
 _CHUNK_WORK = 1 << 24  # multiplications of a forward pass: enough for a thread to be worth it
@@ -737,11 +738,7 @@ class NetworkProblem:
                 self._apart = torch.cuda.Stream()
         self._kept: dict[int, Any] | None = {} if math.prod(X.shape) <= _KEPT_CELLS else None
         self._watched: tuple[RankingData, DeviceFeatures] | None = None
-        self._measure: Callable[[Any, Any], dict[str, Any]] | None = None
-        self._asked_to_measure = False
         self._rows_there: Any = None
-        self._pending: dict[str, Any] = {}  # metrics that the GPU has been asked for
-        self._shown = Measured({})
         self._uploaded: DeviceFeatures | None = None
         if device == "cuda" or there is not None:
             chunks = [rows[ordered.indptr[lo] : ordered.indptr[hi]] for lo, hi in self._chunks]
@@ -785,16 +782,10 @@ class NetworkProblem:
             self._uploaded.expect(order)  # a batch is one chunk here
 
     def epoch_value(self, t: int, values: list[Any]) -> float:
-        """Return the sum of the losses of the batches; here a GPU is waited for, once."""
-        pending, self._pending = self._pending, {}
+        """Return the sum of the losses of the batches; here a GPU is waited for."""
         if self._there is not None:
-            found = self._torch.stack([*values, self._score.sum(), *pending.values()]).tolist()
-            values, (sum_of_scores, *means) = found[: len(values)], found[len(values) :]
+            *values, sum_of_scores = self._torch.stack([*values, self._score.sum()]).tolist()
             self._refuse_infinite(t, sum_of_scores)
-        else:
-            means = [float(mean) for mean in pending.values()]
-        if pending:
-            self._shown.means.update(zip(pending, means, strict=True))
         return math.fsum(values)
 
     def state(self) -> dict[str, AnyArray]:
@@ -838,36 +829,27 @@ class NetworkProblem:
             for k in range(len(self._all))
         )
 
-    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | Measured | None]:
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
         """Return the scores on training and validation data that ``callback`` wants.
 
-        On a GPU the metric is computed there, where it can be, and `epoch_value` brings it here.
+        On a GPU they are computed there and copied to the CPU, where the metrics are computed.
         """
-        if not callback.wants_train and callback.valid is None:
-            return None, None
-        valid = None if callback.valid is None else self._scores_there(callback.valid)
-        if valid is not None and self._measured_there(callback) is not None:
-            assert self._measure is not None
-            self._pending = self._measure(self._train_scores_there(), valid)
-            self._shown = Measured({})
-            return None, self._shown
-        now, threads = self._design.fitted(self.weights()), self._n_jobs
-        train = now.scores_of(self._data, n_jobs=threads) if callback.wants_train else None
-        if callback.valid is None:
-            return train, None
-        if valid is not None:
-            return train, valid.cpu().numpy()
-        return train, now.scores_of(callback.valid, n_jobs=threads)
+        train = valid = now = None
+        if callback.wants_train:
+            if self._uploaded is not None and self._scores_all_that_matter:
+                train = self._train_scores_there().cpu().numpy()
+            else:
+                now = self._design.fitted(self.weights())
+                train = now.scores_of(self._data, n_jobs=self._n_jobs)
+        if callback.valid is not None:
+            if self._uploaded is not None:
+                valid = self._scores_there(callback.valid).cpu().numpy()
+            else:
+                now = now or self._design.fitted(self.weights())
+                valid = now.scores_of(callback.valid, n_jobs=self._n_jobs)
+        return train, valid
 
-    def _measured_there(self, callback: Callback) -> Any:
-        """Return a function from scores on the GPU to metrics there, None where there is none."""
-        if not self._asked_to_measure:  # once, whatever the answer
-            self._asked_to_measure = True
-            if hasattr(callback, "on_device") and self._scores_all_that_matter:
-                self._measure = callback.on_device(self._torch)
-        return self._measure
-
-    @property
+    @cached_property
     def _scores_all_that_matter(self) -> bool:
         """Whether all queries that are in no batch have one grade, and so one value of a metric."""
         absent = np.ones(self._data.n_documents, bool)
@@ -891,9 +873,7 @@ class NetworkProblem:
         return found
 
     def _scores_there(self, data: RankingData) -> Any:
-        """Return scores as they are found on the GPU, None where there is none."""
-        if self._uploaded is None:
-            return None
+        """Return scores as they are found on the GPU."""
         bounds = runs_of_queries(data.indptr, 0, data.n_queries, _DOCUMENTS_AT_ONCE).tolist()
         if self._watched is None or self._watched[0] is not data:
             rows = [slice(*data.indptr[[lo, hi]].tolist()) for lo, hi in pairwise(bounds)]

@@ -26,7 +26,7 @@ import numpy as np
 
 from rankwright.core.openmp import passive_waiting
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, Callback, Measured
+from rankwright.core.types import F64, AnyArray, Callback
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.solvers.oracle_log import memory_of, put_back
 
@@ -61,11 +61,8 @@ class BatchProblem(Protocol):
     def epoch_value(self, t: int, values: list[Any]) -> float:
         """Return the loss of epoch ``t`` from those of its batches."""
 
-    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | Measured | None]:
-        """Return the scores on training and validation data that ``callback`` wants.
-
-        What is `Measured` there is known once `epoch_value` was asked for.
-        """
+    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
+        """Return the scores on training and validation data that ``callback`` wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,7 @@ class Adam:
         try:
             for t in range(first, self.epochs):
                 values = self._epoch(problem, optimizer, t)
-                shown = problem.watched_scores(callback)  # of a GPU that is not waited for yet
+                shown = problem.watched_scores(callback)
                 stop = callback.on_iteration(t + 1, problem.epoch_value(t, values), *shown)
                 steps = len(values)
                 best = None if callback.best() == t + 1 else state.best

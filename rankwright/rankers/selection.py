@@ -21,9 +21,9 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64, AnyArray, CheckpointState, Measured
+from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, MissingExtraError, UsageError
+from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
 
@@ -171,26 +171,7 @@ class Selection:
         """Whether scores on train are of use: only beside those on the validation set."""
         return self.valid is not None
 
-    def on_device(self, torch: Any) -> Callable[[Any, Any], dict[str, Any]] | None:
-        """Return a function from scores on a GPU to the metric there, by the name of the data set.
-
-        It takes those of the training and of the validation data. None where the metric cannot be
-        computed there.
-        """
-        try:
-            there = {name: one.on_device(torch) for name, one in self._evaluators.items()}
-        except (IncompatibleError, MissingExtraError):
-            return None
-
-        def measure(train: Any, valid: Any) -> dict[str, Any]:
-            scores = {"train": train, **{name: valid[rows] for name, rows in self._rows.items()}}
-            return {name: there[name].means(own)[0] for name, own in scores.items()}
-
-        return measure
-
-    def on_iteration(
-        self, t: int, value: float, train: F64 | None, valid: F64 | Measured | None
-    ) -> bool:
+    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run.
 
         A round that was seen before a checkpoint is shown again where a run comes the same way;
@@ -204,12 +185,8 @@ class Selection:
         if train is not None and self.wants_train:
             self._evaluate("train", train)
         if valid is not None:
-            if isinstance(valid, Measured):
-                for name, mean in valid.means.items():
-                    past = self._add(f"{name} {self._name}", mean)
-            else:
-                for name, rows in self._rows.items():  # the one that selects is the last
-                    past = self._evaluate(name, valid[rows] if len(self._rows) > 1 else valid)
+            for name, rows in self._rows.items():  # the one that selects is the last
+                past = self._evaluate(name, valid[rows] if len(self._rows) > 1 else valid)
             text = f"valid {self._name} {past[-1]:.4f}"
             self._best = self._best_of(past, t)
         self.resuming = False

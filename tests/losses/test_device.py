@@ -13,8 +13,10 @@ from small_data import Onlooker, lists, small_data
 
 from rankwright import losses, registry
 from rankwright.core.rng import stream
+from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.losses.base import device_loss
 from rankwright.models import network
+from rankwright.rankers.selection import Selection
 
 SETTINGS = {
     "boltzrank": {"samples": 4, "pair_potential": 0.3},
@@ -185,6 +187,37 @@ def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the
     for (a, b), (c, d) in zip(here.layers, there.layers, strict=True):
         np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(d, b, rtol=1e-9, atol=1e-12)
+
+
+def test_curves_of_a_network_on_the_gpu_are_those_of_the_cpu(monkeypatch):
+    """Metrics of every epoch are computed on the CPU, from scores that are copied there."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
+    X, y = stream(0, "X").normal(size=(9, 3)), [0, 1, 2, 1, 1, 2, 0, 1, 1]
+    train = RankingData.from_arrays(X, y, group_sizes=[3, 2, 4])  # the second has no order
+    valid = {
+        "other": small_data(queries=2, documents=4, features=3),
+        "last": small_data(queries=3, documents=3, features=3, seed=1),
+    }
+    whole = concatenate(list(valid.values()), shared_ids=True)
+    problem, curves = network.NetworkProblem, []
+    for there in (False, True):
+        made = problem
+        if there:
+
+            def made(*args, **options):
+                return problem(*args, **{**options, "there": args[5].on_device(torch)})
+
+        monkeypatch.setattr(network, "NetworkProblem", made)
+        callback = Selection("ndcg@3", "standard", train, whole, eval_sets=valid)
+        model = network.Network(
+            epochs=2, batch_size=4, device=DEVICE if there else "cpu", precision="double"
+        )
+        model.fit(_loss("listnet"), train, callback=callback, n_jobs=1)
+        curves.append(callback.curve)
+    assert list(curves[0]) == ["loss", "train ndcg@3", "other ndcg@3", "valid ndcg@3"]
+    for name, curve in curves[0].items():
+        assert curves[1][name] == pytest.approx(curve, abs=1e-9), name
 
 
 def test_scores_beyond_the_limit_of_a_search_make_nan_as_on_the_cpu():

@@ -803,3 +803,24 @@ def test_a_relevance_level_that_cannot_be_is_refused(level):
 def test_names_of_trec_eval_are_answered_with_ours(theirs, ours):
     with pytest.raises(UsageError, match=f"there is no metric '{theirs}'.* {ours}"):
         rw.evaluate_run(RUN, QRELS, theirs)
+
+
+class TensorOnGPU:
+    """What `evaluate` uses of a torch tensor on a GPU."""
+
+    is_cuda = True
+
+    def __init__(self, values):
+        self.values = values
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return np.asarray(self.values)
+
+
+def test_scores_on_a_gpu_are_copied_to_the_cpu():
+    data, s = lists([2, 0, 1], [0, 1]), np.array([0.1, 0.2, 0.3, 0.4, 0.4])
+    found = evaluate(data, TensorOnGPU(s), "ndcg@3,map")
+    assert dict(found) == dict(evaluate(data, s, "ndcg@3,map"))
