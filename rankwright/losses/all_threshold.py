@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import clear_query, longest, take
+from rankwright.core.kernels import clear_query, take
 from rankwright.core.order import numbers_of_runs
 from rankwright.core.parameters import Part, check_above_zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
@@ -43,16 +43,15 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
     begin, row, grade, w, margin = terms
-    room = np.empty(longest(lo, hi, begin))
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
         if weight[q] == 0.0:
             continue
         at = slice(begin[q], begin[q + 1])
         rows, grades, weights = row[at], grade[at], w[at]
-        scores = room[: len(rows)]
+        scores = scratch[at]
         take(s, rows, scores)
         n_thresholds = grades[-1]  # grades are numbered from 0 and rows go up with them
         first = 0
@@ -144,8 +143,5 @@ class AllThreshold(Part):
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
         terms = _Terms(begin, row, grade, document_weight(data)[row], float(self.margin))
-
-        def heap() -> I64:
-            return 8 * np.diff(begin)
-
-        return KernelLoss(_queries, data, terms, curvature=True, heap=heap, n_jobs=n_jobs)
+        scratch = np.empty(len(row))
+        return KernelLoss(_queries, data, terms, scratch, curvature=True, n_jobs=n_jobs)
