@@ -6,9 +6,8 @@ for a team (`rankwright.core.team`), the threads of a block in place of one thre
 it on first use in a process. Arrays are torch's tensors, used where they are (`view`) and on
 torch's stream.
 
-Kernels allocate nothing on a GPU. Where one does so on the CPU (``np.empty`` and its kin), it gets
-parts of a `Heap` there, which has room for each query, one after the other; a kernel that returns
-leaves its room to the next one, unless it returns arrays (`rankwright.core.team.returns_arrays`).
+Kernels cannot allocate memory on a GPU; `allocates` finds those that do on the CPU, by ``np.empty``
+and similar functions. Work arrays come from a `rankwright.core.team.Scratch`.
 
 With ``NUMBA_ENABLE_CUDASIM=1`` the same runs in Python on the CPU, for tests.
 """
@@ -21,16 +20,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType
+from typing import Any
 
 import numpy as np
-from numba import config, float64, int64
+from numba import config, float64
 from numba.core.errors import NumbaError
 
 from rankwright.core import team as one_member
 from rankwright.core.jit import CachedKernel
-from rankwright.core.team import LANES, RETURNS_ARRAYS, Lanes
+from rankwright.core.team import LANES, Lanes
 from rankwright.core.types import I64, AnyArray
 from rankwright.errors import IncompatibleError, MissingExtraError
 
@@ -49,7 +48,7 @@ def _numba_cuda() -> Any:
     try:
         from numba import cuda
 
-        if not SIMULATED:
+        if not SIMULATED:  # on first use it would be imported when np.row_stack is gone again
             import numba.cuda.np.arrayobj  # noqa: F401
     finally:
         if lacking:
@@ -200,171 +199,6 @@ _SCRATCH = {
 }
 
 
-class Heap(NamedTuple):
-    """Bytes for the queries of a launch: q has those from ``address + begin[q] - first`` on."""
-
-    address: int
-    begin: Any
-    first: int
-
-
-@cuda.jit(device=True)
-def _begin_heap(heap, q):  # type: ignore[no-untyped-def]
-    """Let this thread take from the part of query q: from where on, and to where, is shared."""
-    shared = cuda.shared.array(0, int64)
-    me, threads = cuda.threadIdx.x, cuda.blockDim.x
-    shared[me] = heap.address + heap.begin[q] - heap.first
-    shared[threads + me] = heap.address + heap.begin[q + 1] - heap.first
-
-
-@cuda.jit(device=True)
-def _taken():  # type: ignore[no-untyped-def]
-    shared = cuda.shared.array(0, int64)
-    return shared[cuda.threadIdx.x]
-
-
-@cuda.jit(device=True)
-def _leave(taken):  # type: ignore[no-untyped-def]
-    shared = cuda.shared.array(0, int64)
-    shared[cuda.threadIdx.x] = taken
-
-
-@cuda.jit(device=True)
-def _take(size):  # type: ignore[no-untyped-def]
-    """Return where the next ``size`` bytes begin; -1, and nothing is there, beyond the end."""
-    shared = cuda.shared.array(0, int64)
-    me, threads = cuda.threadIdx.x, cuda.blockDim.x
-    at = shared[me]
-    shared[me] = at + (size + 15) // 16 * 16
-    return at if shared[me] <= shared[threads + me] else -1
-
-
-def _simulated_numpy() -> Any:
-    """Return NumPy that takes its arrays from the heap as far as their sizes go."""
-
-    def counted(array: AnyArray) -> AnyArray:
-        assert _take(array.nbytes) >= 0, "the heap is too small"
-        return array
-
-    def empty(shape: Any, dtype: Any = np.float64) -> AnyArray:
-        return counted(np.full(shape, 77, dtype))  # zeros are not to be relied on
-
-    def zeros(shape: Any, dtype: Any = np.float64) -> AnyArray:
-        return counted(np.zeros(shape, dtype))
-
-    def ones(shape: Any) -> AnyArray:
-        return counted(np.ones(shape))
-
-    def full(shape: Any, value: Any) -> AnyArray:
-        return counted(np.full(shape, value))
-
-    return empty, zeros, ones, full
-
-
-def _compiled_numpy() -> Any:
-    """Return functions that make arrays of the heap's memory where they are called."""
-    from llvmlite import ir
-    from numba.core import cgutils, types
-    from numba.cuda.extending import intrinsic
-    from numba.cuda.np.arrayobj import make_array, populate_array
-
-    def extents(context: Any, builder: Any, ty: Any, shape: Any) -> list[Any]:
-        if isinstance(ty, types.BaseTuple):
-            parts = zip(ty, cgutils.unpack_tuple(builder, shape), strict=True)
-            return [context.cast(builder, part, own, types.intp) for own, part in parts]
-        return [context.cast(builder, shape, ty, types.intp)]
-
-    def array_type(shape: Any, element: Any) -> Any:
-        return types.Array(element, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
-
-    def item_size(context: Any, element: Any) -> Any:
-        size = context.get_abi_sizeof(context.get_data_type(element))
-        return context.get_constant(types.intp, size)
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def bytes_of(typingctx: Any, shape: Any, dtype: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            size = item_size(context, dtype.dtype)
-            for extent in extents(context, builder, signature.args[0], args[0]):
-                size = builder.mul(size, extent)
-            return size
-
-        return types.intp(shape, dtype), codegen
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def array_at(typingctx: Any, address: Any, shape: Any, dtype: Any) -> Any:  # noqa: ARG001
-        made = array_type(shape, dtype.dtype)
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            of_shape = extents(context, builder, signature.args[1], args[1])
-            array, size = make_array(made)(context, builder), item_size(context, made.dtype)
-            strides = [size]
-            for extent in reversed(of_shape[1:]):
-                strides.insert(0, builder.mul(strides[0], extent))
-            pointer = builder.inttoptr(args[0], array.data.type)
-            populate_array(
-                array,
-                data=pointer,
-                shape=of_shape,
-                strides=strides,
-                itemsize=size,
-                meminfo=ir.Constant(cgutils.voidptr_t, None),
-            )
-            return array._getvalue()
-
-        return made(types.int64, shape, dtype), codegen
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def type_of(typingctx: Any, value: Any) -> Any:  # noqa: ARG001
-        kind = types.float64 if isinstance(types.unliteral(value), types.Float) else types.int64
-        made = types.NumberClass(kind)
-        return made(value), lambda context, *_: context.get_dummy_value()
-
-    def empty(shape, dtype=np.float64):  # type: ignore[no-untyped-def]
-        return array_at(_take(bytes_of(shape, dtype)), shape, dtype)
-
-    def zeros(shape, dtype=np.float64):  # type: ignore[no-untyped-def]
-        array = array_at(_take(bytes_of(shape, dtype)), shape, dtype)
-        flat = array.reshape(array.size)
-        for i in range(array.size):
-            flat[i] = 0
-        return array
-
-    def ones(shape):  # type: ignore[no-untyped-def]
-        array = array_at(_take(bytes_of(shape, np.float64)), shape, np.float64)
-        flat = array.reshape(array.size)
-        for i in range(array.size):
-            flat[i] = 1.0
-        return array
-
-    def full(shape, value):  # type: ignore[no-untyped-def]
-        dtype = type_of(value)
-        array = array_at(_take(bytes_of(shape, dtype)), shape, dtype)
-        flat = array.reshape(array.size)
-        for i in range(array.size):
-            flat[i] = value
-        return array
-
-    return [cuda.jit(device=True, inline="always")(one) for one in (empty, zeros, ones, full)]
-
-
-class _NumpyOfHeap(ModuleType):
-    """NumPy as kernels see it on a GPU: what makes arrays takes them from the heap."""
-
-    empty: Any
-    zeros: Any
-    ones: Any
-    full: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-
-_numpy = _NumpyOfHeap("numpy_of_heap")
-_numpy.empty, _numpy.zeros, _numpy.ones, _numpy.full = (
-    _simulated_numpy() if SIMULATED else _compiled_numpy()
-)
-
 # --- from kernels to functions for the GPU ---------------------------------------------------
 
 _functions: dict[tuple[Any, int], Any] = {}
@@ -378,32 +212,15 @@ def device_function(one: Any, team: int) -> Any:
     if team > 1 and one in _OF_TEAM:
         return _OF_TEAM[one]
     if (one, team) not in _functions:
-        inline = "always" if one in RETURNS_ARRAYS else "never"
-        made = cuda.jit(device=True, inline=inline)(_rebound(one.py_func, team))
-        leaves = inline == "never" and _ALLOCATE & _all_names(one)
-        _functions[one, team] = _leaving(made) if leaves else made
+        _functions[one, team] = cuda.jit(device=True)(_rebound(one.py_func, team))
     return _functions[one, team]
-
-
-def _leaving(function: Any) -> Any:
-    """Return a function that leaves the heap as it was before."""
-
-    def leaving(*args):  # type: ignore[no-untyped-def]
-        taken = _taken()
-        result = function(*args)
-        _leave(taken)
-        return result
-
-    return cuda.jit(device=True)(leaving)
 
 
 def _rebound(function: Callable[..., Any], team: int) -> Callable[..., Any]:
     """Return the same code with the names that it uses bound to what they are on the GPU."""
     scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
-    names = set(_names(function.__code__))
-    for name in names & set(function.__globals__):
-        value = function.__globals__[name]
-        scope[name] = _numpy if value is np and names & _ALLOCATE else _on_device(value, team)
+    for name in set(_names(function.__code__)) & set(function.__globals__):
+        scope[name] = _on_device(function.__globals__[name], team)
     return FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
 
 
@@ -429,20 +246,16 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def allocates(one: Any) -> bool:
     """Whether a kernel, or one that it calls, allocates memory."""
-    return bool(_ALLOCATE & _all_names(one))
-
-
-def _all_names(one: Any) -> set[str]:
-    """Return the names in the code of a kernel and of those that it calls."""
-    found, left, names = {one}, [one], set[str]()
+    found, left = {one}, [one]
     while left:
         function = left.pop().py_func
-        own = set(_names(function.__code__))
-        called = {function.__globals__[name] for name in own if _is_kernel(function, name)}
+        names = set(_names(function.__code__))
+        if names & _ALLOCATE:
+            return True
+        called = {function.__globals__[name] for name in names if _is_kernel(function, name)}
         left += called - found - set(_SCRATCH)
-        names |= own
         found |= called
-    return names
+    return False
 
 
 def _is_kernel(function: Any, name: str) -> bool:
@@ -462,10 +275,7 @@ def compiling() -> Iterator[None]:
 # --- launches --------------------------------------------------------------------------------
 
 
-def launch(
-    one: Any, queries: Any, args: tuple[Any, ...], *, team: int, heap: Heap | None = None,
-    stream: Any = 0,
-) -> None:  # fmt: skip
+def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: Any = 0) -> None:
     """Call ``kernel(q, q + 1, *args)`` for each of the queries, by ``team`` threads, all at once.
 
     The longest should come first: threads that work side by side wait for each other.
@@ -474,13 +284,11 @@ def launch(
     if n == 0:
         return
     given = tuple(_without_none(arg) for arg in args)
-    if heap is not None:
-        given = (*given, heap)
     pattern = ", ".join(_expression(arg, f"args[{k}]") for k, arg in enumerate(args))
-    key = one, team, (pattern, heap is not None)
+    key = one, team, pattern
     if key not in _launchers:
-        _launchers[key] = _launcher(one, team, args, pattern, heap is not None)
-    shared = 16 * (team if team > 1 else _THREADS)
+        _launchers[key] = _launcher(one, team, args, pattern)
+    shared = 16 * team if team > 1 else 0
     blocks = n if team > 1 else math.ceil(n / _THREADS)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*under-utilization")  # of few queries
@@ -488,18 +296,16 @@ def launch(
         _launchers[key][blocks, threads, stream, shared](queries, given)
 
 
-def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str, heap: bool) -> Any:
+def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str) -> Any:
     """Return the kernel of a launch: each team, or thread, calls the function for its query."""
     number = "cuda.blockIdx.x" if team > 1 else "cuda.grid(1)"
-    begin = "_begin_heap(args[-1], q)" if heap else "pass"
     text = (
         f"def of_queries(queries, args):\n"
         f"    if {number} < len(queries):\n"
         f"        q = queries[{number}]\n"
-        f"        {begin}\n"
         f"        function(q, q + 1, {pattern})\n"
     )
-    scope: dict[str, Any] = {**_tuple_types(args), "cuda": cuda, "_begin_heap": _begin_heap}
+    scope: dict[str, Any] = {**_tuple_types(args), "cuda": cuda}
     scope["function"] = device_function(one, team)
     exec(text, scope)  # noqa: S102  # of the lines above
     return cuda.jit(scope["of_queries"])
@@ -537,24 +343,6 @@ def _tuple_types(args: tuple[Any, ...]) -> dict[str, Any]:
     return found
 
 
-class DeviceHeap:
-    """Memory for kernels that allocate, of so many bytes for each query."""
-
-    def __init__(self, memory: DeviceMemory, sizes: I64) -> None:
-        rounded = (np.asarray(sizes, np.int64) + 15) // 16 * 16
-        self._begin = np.append(0, np.cumsum(rounded)).astype(np.int64)
-        self._memory, self._there = memory, view(memory.copy(self._begin))
-        self._bytes = memory.zeros(0)
-
-    def part(self, lo: int, hi: int) -> Heap:
-        """Return the heap of the queries lo:hi, as `launch` takes it."""
-        first = int(self._begin[lo])
-        needed = -(-(int(self._begin[hi]) - first) // 8)
-        if len(self._bytes) < needed:
-            self._bytes = self._memory.zeros(needed)
-        return Heap(self._bytes.data_ptr(), self._there, first)
-
-
 class QueryTeams:
     """The queries of a data set, by how many threads work at each.
 
@@ -573,11 +361,11 @@ class QueryTeams:
             self.threads[self._sizes >= documents] = threads
         self._runs: dict[tuple[int, int], list[tuple[int, Any]]] = {}
 
-    def launch(self, one: Any, lo: int, hi: int, args: tuple[Any, ...], heap: Any = None) -> None:
+    def launch(self, one: Any, lo: int, hi: int, args: tuple[Any, ...]) -> None:
         """Call a kernel for the queries lo:hi, on torch's stream."""
         stream = self._memory.stream()
         for team, queries in self._queries(lo, hi):
-            launch(one, queries, args, team=team, heap=heap, stream=stream)
+            launch(one, queries, args, team=team, stream=stream)
 
     def _queries(self, lo: int, hi: int) -> list[tuple[int, Any]]:
         """Return the queries lo:hi by the size of their teams, each from the longest on."""
@@ -602,10 +390,6 @@ class DeviceMemory:
     def zeros(self, n: int) -> Any:
         """Return a tensor of n zeros (float64)."""
         return self._torch.zeros(n, dtype=self._torch.float64, device=self._device)
-
-    def places(self, n: int) -> Any:
-        """Return a tensor of n whole numbers (int64)."""
-        return self._torch.zeros(n, dtype=self._torch.int64, device=self._device)
 
     def copy(self, array: AnyArray) -> Any:
         """Return a copy of a NumPy array as a tensor; torch knows no uint64 and gets int64."""

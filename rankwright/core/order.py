@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values, take
 from rankwright.core.parallel import map_queries
-from rankwright.core.team import members, owns, returns_arrays, shared_range, team_sum, wait
+from rankwright.core.team import members, owns, shared_range, team_sum, wait
 from rankwright.core.types import F64, I64
 
 _RUN = 12  # longest run for insertion
@@ -117,7 +117,6 @@ def sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyp
         sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
 
 
-@returns_arrays
 @kernel
 def in_order_of(number, documents):  # type: ignore[no-untyped-def]
     """Return ``documents`` from the lowest number to the highest, equal ones as they came."""

@@ -14,16 +14,14 @@ All else is done by each member, which is right where the same is written twice 
 
 On the CPU a team has one member: `shared_range` is ``range``, and the others cost nothing.
 
-A kernel that allocates takes ``scratch`` and gets its arrays from `new_floats` and `new_table`: new
-ones for the longest of its queries on the CPU, and on a GPU, where kernels allocate nothing, a part
-of the `Scratch` for each query. One that is no kernel of a team may allocate by ``np.empty``,
-``zeros``, ``ones`` and ``full`` as well, if its loss says how many bytes each query takes; see
-`rankwright.core.cuda`. One that returns arrays is marked by `returns_arrays`.
+A kernel for a GPU cannot allocate memory. It takes ``scratch`` and gets its work arrays from
+`new_floats` and `new_table`: new arrays for the longest of its queries on the CPU, and on a GPU a
+part of the `Scratch` for each query. A loss whose kernels allocate is computed on the CPU.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,15 +36,6 @@ class Lanes(int):
 
 
 LANES = Lanes(8)  # numbers that a core of the CPU computes at once
-
-
-RETURNS_ARRAYS: set[Any] = set()
-
-
-def returns_arrays(one: Any) -> Any:
-    """Mark a kernel that returns arrays: on a GPU it is compiled into its callers."""
-    RETURNS_ARRAYS.add(one)
-    return one
 
 
 class Scratch(NamedTuple):

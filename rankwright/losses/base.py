@@ -55,8 +55,8 @@ class KernelLoss:
 
     With ``scratch``, the numbers that the kernel needs for queries of these sizes with so many
     lanes (`rankwright.core.team`), the kernels take a ``scratch`` after ``args`` to get arrays
-    from. ``heap()`` says how many bytes a kernel that allocates takes at most for each query. With
-    ``team`` they share a query among the threads of a GPU; without, each query has one.
+    from. With ``team`` they share a query among the threads of a GPU; without, each query has one.
+    A kernel that allocates memory does not run on a GPU: the loss is computed on the CPU then.
 
     ``cpu_kernel`` and ``cpu_hessian`` take the place of the two on the CPU, where something else is
     quicker there.
@@ -92,7 +92,6 @@ class KernelLoss:
         present: RankingData | None = None,
         score_limit: float | None = None,
         scratch: Callable[[I64, int], I64] | None = None,
-        heap: Callable[[], I64] | None = None,
         team: bool = False,
         cpu_kernel: Callable[..., None] | None = None,
         cpu_hessian: Callable[..., None] | None = None,
@@ -100,7 +99,7 @@ class KernelLoss:
     ) -> None:
         self._kernel, self._hessian = cpu_kernel or kernel, cpu_hessian or hessian
         self._device_kernels = kernel, hessian
-        self._scratch_floats, self._heap, self._team = scratch, heap, team
+        self._scratch_floats, self._team = scratch, team
         self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
         self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
@@ -196,7 +195,6 @@ class KernelLoss:
             present=self._present,
             score_limit=self._score_limit,
             scratch=self._scratch_floats,
-            heap=self._heap,
             team=self._team,
         )
 

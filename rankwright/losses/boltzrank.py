@@ -47,13 +47,11 @@ from rankwright.core.kernels import (
 )
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Part, check_whole, check_zero_or_more
-from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Traits
+from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import SampledLoss, new_random_key
 from rankwright.losses.gain_lists import gain_lists
 from rankwright.metrics.base import AnyMetric
-
-_ARRAYS = 6  # that the kernel allocates; each begins at a multiple of 16 bytes on a GPU
 
 
 class _Terms(NamedTuple):
@@ -272,15 +270,7 @@ class BoltzRank(Part):
             divergence=float(self.divergence),
         )
 
-        def heap() -> I64:
-            n, count = np.diff(lists.begin), terms.samples
-            pairs = n * n if terms.beta != 0.0 else 0
-            floats: I64 = 2 * count * n + 5 * count + 6 * n + pairs
-            return 8 * floats + 16 * _ARRAYS
-
-        return SampledLoss(
-            random_key, _queries, data, lists, terms, curvature=True, heap=heap, n_jobs=n_jobs
-        )
+        return SampledLoss(random_key, _queries, data, lists, terms, curvature=True, n_jobs=n_jobs)
 
     def _check(self) -> None:
         check_whole("boltzrank's samples", self.samples, 2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.core import cuda
-from rankwright.core.cuda import DeviceHeap, DeviceMemory, QueryTeams
+from rankwright.core.cuda import DeviceMemory, QueryTeams
 from rankwright.core.team import Scratch
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.errors import IncompatibleError
@@ -40,11 +40,12 @@ class DeviceLoss:
         present: tuple[I64, I64] | None,
         score_limit: float | None,
         scratch: Callable[[I64, int], I64] | None,
-        heap: Callable[[], I64] | None,
         team: bool,
     ) -> None:
-        _refuse_what_cannot_run(kernel, heap)
-        self._score_limit = score_limit
+        if cuda.allocates(kernel) or (hessian is not None and cuda.allocates(hessian)):
+            raise IncompatibleError("its kernels allocate memory, which they cannot do on a GPU.")
+        if score_limit is not None:
+            raise IncompatibleError("its limit on scores is checked on the CPU only.")
         self.memory = DeviceMemory(torch)
         self._loss, self._kernel, self._hessian = loss, kernel, hessian
         self._copies: list[tuple[AnyArray, Any, Any]] = []  # arrays, tensors, and views of these
@@ -56,7 +57,6 @@ class DeviceLoss:
             self._present = self.memory.copy(present[0]), present[1]
         sizes = np.diff(indptr)
         self._teams = QueryTeams(self.memory, indptr, team=team)
-        self._heap = None if heap is None else DeviceHeap(self.memory, heap())
         self._scratch_begin: I64 | None = None
         if scratch is not None:
             floats = np.zeros(len(sizes), np.int64)
@@ -75,16 +75,8 @@ class DeviceLoss:
         ``s`` and ``out`` have one number (float64) for each document of the data.
         """
         seen, part = self._seen(lo, hi, s), self._scratch_for(out)
-        beyond = None
-        if self._score_limit is not None:  # the kernel would not end
-            own = slice(int(self._indptr[lo]), int(self._indptr[hi]))
-            beyond = ~(seen[own].abs() <= self._score_limit).all()
-            seen = seen.masked_fill(beyond, 0.0)
         views = (self._weight, cuda.view(self.per_query), cuda.view(part), self._nothing)
         self._launch(self._kernel, lo, hi, seen, *views)
-        if beyond is not None:
-            for found in (part[own], self.per_query[lo:hi]):
-                found.masked_fill_(beyond, np.nan)
         self._put(lo, hi, part, out)
 
     def hess_vec(self, s: Any, v: Any, out: Any) -> None:
@@ -163,8 +155,7 @@ class DeviceLoss:
             if len(self._floats) < needed:
                 self._floats = self.memory.zeros(needed)
             args = (*args[:-1], Scratch(cuda.view(self._floats), self._scratch_there, first))
-        heap = None if self._heap is None else self._heap.part(lo, hi)
-        self._teams.launch(kernel, lo, hi, (self._there, cuda.view(s), *args, *last), heap)
+        self._teams.launch(kernel, lo, hi, (self._there, cuda.view(s), *args, *last))
 
     def _seen(self, lo: int, hi: int, s: Any) -> Any:
         """Return the scores as the kernels see them: of documents of positive weight."""
@@ -185,8 +176,3 @@ class DeviceLoss:
         own = slice(int(self._indptr[lo]), int(self._indptr[hi]))
         out[int(begin[lo]) : int(begin[hi])] = 0.0
         out[rows[own]] = part[own]
-
-
-def _refuse_what_cannot_run(kernel: Callable[..., None], heap: Callable[[], I64] | None) -> None:
-    if cuda.allocates(kernel) and heap is None:
-        raise IncompatibleError("its kernels allocate memory, and it does not say how much.")

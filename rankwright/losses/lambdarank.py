@@ -43,7 +43,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -434,7 +433,6 @@ class LambdaRank(Part):
             curvature=True,
             present=seen,
             scratch=_scratch_floats,
-            heap=None if over_ranks else partial(_heap_bytes, seen, form.gain),
             team=over_ranks,
             cpu_kernel=_any_length if over_ranks and seen.sizes.max(initial=0) >= LONG else None,
             n_jobs=n_jobs,
@@ -445,20 +443,6 @@ def _scratch_floats(sizes: I64, lanes: int) -> I64:
     """Return the size of the tiles, and of three numbers for each of their places."""
     tiles = tile_floats(sizes, lanes)
     return tiles + 3 * (tiles // (TILE // LANES))
-
-
-def _heap_bytes(data: RankingData, gain: F64) -> I64:
-    """Return the bytes of what `_any_metric` allocates for each query.
-
-    That is four numbers by place of the tiles, nine by document of ties, and two arrays for each
-    gain that the documents of a tie have.
-    """
-    query, sizes = data.query_of_row(), data.sizes
-    kinds = np.unique(np.stack([query, gain], 1), axis=0)[:, 0].astype(np.int64)
-    n_kinds = np.bincount(kinds, minlength=data.n_queries)
-    places = tile_floats(sizes, int(LANES)) // (TILE // LANES)
-    numbers = 4 * (places + 1) + 9 * sizes + 2 * (n_kinds + 1) * (sizes + 2)
-    return 8 * numbers + 16 * (8 + 2 * n_kinds)
 
 
 def _tie_key(data: RankingData, w: F64) -> F64:

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,6 @@ from rankwright.losses.base import (
 from rankwright.losses.top_k import (
     MOST_ORDERS,
     TopKTerms,
-    top_k_bytes,
     top_k_hessian,
     top_k_queries,
 )
@@ -168,7 +166,6 @@ class ListNet(Part):
                 data,
                 terms,
                 hessian=top_k_hessian,
-                heap=partial(top_k_bytes, seen.sizes, int(self.k)),
                 **options,
             )
         t = _softmax_shares(seen, w) if self.target == "softmax" else _gain_shares(seen, w)

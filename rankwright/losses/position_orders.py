@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values
 from rankwright.core.order import NO_KEY, in_order_of, numbers_of_runs, sort_query
-from rankwright.core.team import returns_arrays
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import UsageError
 from rankwright.losses.assignment import (
     assign,
     assign_benches,
@@ -32,9 +31,6 @@ from rankwright.losses.topic_search import best_order, most_documents, search_to
 
 SORT, CLASSES, FIRST, ASSIGN, COST, GROUPS, BENCHES, TOPICS = range(8)
 _MOST_KINDS = 8
-_ARRAYS_OF_PLACES = 16  # that are allocated at a time for a query
-_MOST_ARRAYS = 40
-_LONGEST_ON_GPU = 256  # documents; all others would wait for the thread of a longer list
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -317,28 +313,9 @@ def size_of_workspace(lists: Lists) -> tuple[int, int]:
     return states, ranks
 
 
-def heap_bytes(lists: Lists) -> I64:
-    """Return the bytes that the worst and the reference order of each query take at most."""
-    if (lists.method == TOPICS).any():
-        raise IncompatibleError("orders within overlapping topics are searched on the CPU.")
-    if np.diff(lists.begin).max(initial=0) > _LONGEST_ON_GPU:
-        raise IncompatibleError(
-            f"lists of more than {_LONGEST_ON_GPU} documents are searched on the CPU, where a "
-            "thread is faster."
-        )
-    states, ranks = size_of_workspace(lists)
-    n, method = np.diff(lists.begin), lists.method
-    m, kinds, groups = np.minimum(lists.cut, n), np.diff(lists.gain_begin), lists.n_groups
-    floats = _ARRAYS_OF_PLACES * (n + 2) + 2 * m * groups + 3 * groups
-    floats += np.where(np.isin(method, (ASSIGN, COST, BENCHES)), n * n, 0)
-    floats += np.where(method == CLASSES, m * n + kinds * (2 * m + kinds * m + 6), 0)
-    return 8 * floats + (16 + ranks + 1) * states + 16 * _MOST_ARRAYS
-
-
 # --- worst and reference order of a query, by its method -------------------------------------
 
 
-@returns_arrays
 @kernel
 def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
     """Return the documents of a query by score, numbered from 0."""
@@ -408,7 +385,6 @@ def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
         position[sequence[i]] = lists.seat[lists.begin[q] + i]
 
 
-@returns_arrays
 @kernel
 def _topics(q, lists):  # type: ignore[no-untyped-def]
     """Return the share of each group of a query in its topics."""
@@ -593,7 +569,6 @@ def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):  # ty
     _lay_out(m, count, ranked, member, stride, choice, position)
 
 
-@returns_arrays
 @kernel
 def _members(ranked, kind, kinds, m):  # type: ignore[no-untyped-def]
     """Return places in ``ranked`` of the first m documents of each kind, and how many it has."""
@@ -640,7 +615,6 @@ def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):  # type
         total, index = _next(count, total, size, stride, last, t, index)
 
 
-@returns_arrays
 @kernel
 def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no-untyped-def]
     """Return the lengths of the prefixes in the first m ranks, what follows counted by (3)."""
@@ -667,7 +641,6 @@ def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no
     return best_count
 
 
-@returns_arrays
 @kernel
 def _numbers_above(member, size):  # type: ignore[no-untyped-def]
     """Return how many of the listed documents of each kind have a higher score than each."""
@@ -683,7 +656,6 @@ def _numbers_above(member, size):  # type: ignore[no-untyped-def]
     return above
 
 
-@returns_arrays
 @kernel
 def _changes(m, ranked, s, c):  # type: ignore[no-untyped-def]
     """Return P_x(r) - P_{x+1}(r + 1) of (3) for each x and place r; P_m(n) is common to all."""

@@ -42,7 +42,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +68,6 @@ from rankwright.losses.position_orders import (
     by_rank,
     classes_or_assignment,
     groups_of_queries,
-    heap_bytes,
     lists_with_costs,
     reference,
     size_of_workspace,
@@ -319,7 +317,6 @@ class _Bound(KernelLoss):
         self._lists, self._methods, self._workspace = lists, methods, workspace
         args = (lists, by_score, methods, workspace)
         options: dict[str, Any] = {"score_limit": _HIGHEST_SCORE, "n_jobs": n_jobs}
-        options["heap"] = partial(heap_bytes, lists)
         super().__init__(_queries, data, *args, curvature=True, **options)
         self._convex: KernelLoss = self
         if by_score:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
-from rankwright.core.types import F64, I64, AnyArray
+from rankwright.core.types import F64, AnyArray
 
 MOST_ORDERS = 10_000
-_ARRAYS = 7  # that a kernel allocates; each begins at a multiple of 16 bytes on a GPU
 _TINY = 1e-250  # below, what is left of the exponentials is too little to be exact
 
 
@@ -41,11 +40,6 @@ class _Query(NamedTuple):
     all_g: F64  # and by grade
     p: F64  # probabilities by score of those that are left
     left: NDArray[np.bool_]  # which documents are not sampled yet
-
-
-def top_k_bytes(sizes: I64, k: int) -> I64:
-    """Return the bytes that the kernels take for queries of these sizes."""
-    return 8 * (3 + k) * sizes + sizes + 16 * k + 16 * _ARRAYS
 
 
 # --- kernels ---------------------------------------------------------------------------------

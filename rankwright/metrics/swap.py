@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.team import returns_arrays
 from rankwright.core.types import F64, I64
 from rankwright.errors import IncompatibleError
 
@@ -135,7 +134,6 @@ def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
     return direct + within
 
 
-@returns_arrays
 @kernel
 def mean_products(stop, depth):  # type: ignore[no-untyped-def]
     """Return the mean product of 1 - stop over all subsets of 0, 1, ..., depth documents (5)."""
@@ -260,7 +258,6 @@ def has_ties(s, ranked):  # type: ignore[no-untyped-def]
     return rank < len(ranked)
 
 
-@returns_arrays
 @kernel
 def tie_sums(kind, s, ranked, b, cut, depth):  # type: ignore[no-untyped-def]
     """Return the `Ties` of a query with gains ``b`` by rank, equal gains together in a tie."""
@@ -319,7 +316,6 @@ def _err_weight(r, cut):  # type: ignore[no-untyped-def]
     return 1.0 / r if r == cut else 0.0
 
 
-@returns_arrays
 @kernel
 def _without(b, c, e, i, j):  # type: ignore[no-untyped-def]
     """Return the gains of ranks c to e but those of i and j."""
