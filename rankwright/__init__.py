@@ -28,7 +28,7 @@ _PUBLIC = {
     "importance": "rankwright.explanation.importance",
     "joint_convexity": "rankwright.rankers.joint_convexity",
     "load": "rankwright.data.files",
-    "load_model": "rankwright.model_files",
+    "load_model": "rankwright.ranklib.model_files",
     "loss": "rankwright.losses",
     "metric": "rankwright.metrics.base",
     "out_of_fold": "rankwright.rankers.out_of_fold",
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from rankwright.metrics.convention import Convention as Convention
     from rankwright.metrics.evaluation import evaluate as evaluate
     from rankwright.metrics.evaluation import evaluate_run as evaluate_run
-    from rankwright.model_files import load_model as load_model
     from rankwright.persist.checkpoint import Checkpoint as Checkpoint
     from rankwright.persist.other_libraries import import_model as import_model
     from rankwright.rankers.base import Ranker as Ranker
@@ -113,6 +112,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.trees import IntervalRank as IntervalRank
     from rankwright.rankers.trees import LambdaMART as LambdaMART
     from rankwright.rankers.trees import RandomForest as RandomForest
+    from rankwright.ranklib.model_files import load_model as load_model
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,8 @@ from rankwright.cli.options import (
     read_options,
     set_option,
 )
+from rankwright.comparison.key_values import parse_settings
 from rankwright.errors import UsageError, counted
-from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.clicks.base import ClickModel, ClickScores

@@ -13,8 +13,8 @@ from rankwright.cli.options import (
     ThreadsOption,
     read_options,
 )
+from rankwright.comparison.key_values import parse_settings
 from rankwright.errors import UsageError, counted
-from rankwright.key_values import parse_settings
 
 
 def convert(

@@ -193,7 +193,7 @@ def _on_cluster(
 ) -> tuple[dict[str, Evaluation], list[Any]]:
     """Return the evaluation of a model where the parts of the data are, and the query ids."""
     from rankwright.distributed.evaluation import evaluate as evaluate_parts
-    from rankwright.model_files import load_model
+    from rankwright.ranklib.model_files import load_model
 
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, n_features=ranker.n_features_in_)

@@ -40,7 +40,7 @@ def export(
     if to not in registry.names("exports"):
         raise UsageError(registry.unknown("export", to, registry.names("exports")))
     from rankwright.export.folder import export_model
-    from rankwright.model_files import load_model
+    from rankwright.ranklib.model_files import load_model
 
     about = export_model(
         load_model(model), to, output, name=name, engine_version=engine_version, force=force

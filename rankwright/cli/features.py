@@ -42,7 +42,7 @@ def _names(given: list[str]) -> list[str]:
         return given
     from rankwright.data.files import load_documents
     from rankwright.data.frames import default_names, feature_columns
-    from rankwright.model_files import is_model, load_model
+    from rankwright.ranklib.model_files import is_model, load_model
 
     if is_model(given[0]):
         ranker = load_model(given[0])

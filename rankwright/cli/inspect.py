@@ -15,7 +15,7 @@ from rankwright.cli.options import (
     read_options,
 )
 from rankwright.errors import UsageError, counted
-from rankwright.model_files import is_model, load_model
+from rankwright.ranklib.model_files import is_model, load_model
 
 if TYPE_CHECKING:
     from rankwright.data.inspect import DataProfile, Profile

@@ -20,8 +20,8 @@ from rankwright.cli.options import (
     read_options,
     set_option,
 )
+from rankwright.comparison.key_values import parse_settings
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_settings
 
 if TYPE_CHECKING:
     from rankwright.clicks.interleaving_score import InterleavingScores
@@ -169,7 +169,7 @@ def _opened(
 ) -> tuple[list[Ranker], RankingData]:
     """Return the rankers, and the documents, which need no grades."""
     from rankwright.data.files import load_documents
-    from rankwright.model_files import is_ranklib, load_model
+    from rankwright.ranklib.model_files import is_ranklib, load_model
 
     known = {} if is_ranklib(models[0]) else features_of(load_model(models[0]))
     return open_with(models, lambda: load_documents(data, **known, **options))

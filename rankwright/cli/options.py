@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwright.cli import console
+from rankwright.comparison.key_values import parse_parameters, parse_settings
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_parameters, parse_settings
-from rankwright.model_files import is_ranklib, load_model
+from rankwright.ranklib.model_files import is_ranklib, load_model
 
 if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData

@@ -115,7 +115,7 @@ def rank_file(
     """
     from rankwright.data.files import DocumentParts, document_parts, load_documents
     from rankwright.data.ranking_data import PartsDifferError
-    from rankwright.model_files import is_ranklib, load_model
+    from rankwright.ranklib.model_files import is_ranklib, load_model
 
     ranker = None if is_ranklib(model) else load_model(model)
     wanted = options if ranker is None else {**features_of(ranker), **options}
@@ -172,7 +172,7 @@ def _on_cluster(
 ) -> Ranked:
     """Rank where the parts of the data are."""
     from rankwright.distributed.evaluation import write_run
-    from rankwright.model_files import load_model
+    from rankwright.ranklib.model_files import load_model
 
     ranker = load_model(model)
     parts = on_workers(client, data, n_parts, options, ranker=ranker)

@@ -25,8 +25,8 @@ from rankwright.cli.options import (
     score_and_save,
     set_option,
 )
+from rankwright.comparison.key_values import parse_space
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_space
 
 if TYPE_CHECKING:
     from rankwright.comparison.tune import Trial, Tuning

@@ -20,11 +20,11 @@ from scipy.stats import norm
 
 from rankwright.clicks.base import add_at
 from rankwright.clicks.examination import PBM
+from rankwright.clicks.figures import import_matplotlib, line_style, new_axes, plain_axes
 from rankwright.clicks.sessions import CellCounter, Cells, LogParts, PairTable, parts_of
 from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
 from rankwright.errors import DataError, counted, quoted
-from rankwright.figures import import_matplotlib, line_style, new_axes, plain_axes
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100

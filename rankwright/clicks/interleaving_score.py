@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankwright.clicks.figures import add_legend, import_matplotlib, line_style, new_axes
 from rankwright.clicks.interleaving import Method, method_of
 from rankwright.clicks.sequential_test import (
     MeanTest,
@@ -37,7 +38,6 @@ from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_files import LogFile
 from rankwright.data.click_log import ClickLog, Interleaving, codes_of_ids
 from rankwright.errors import DataError, UsageError, quoted
-from rankwright.figures import add_legend, import_matplotlib, line_style, new_axes
 
 UNITS = ("session", "query", "user")
 _EQUAL = 1e-12  # credits that differ less are equal

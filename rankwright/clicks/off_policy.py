@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.clicks.figures import COLOURS, import_matplotlib, new_axes, plain_axes
 from rankwright.core.dtypes import as_float_vector, as_vector
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import check_above_zero, check_choice
@@ -46,7 +47,6 @@ from rankwright.core.types import F64, I64
 from rankwright.data.click_log import codes_of_ids
 from rankwright.data.ranking_data import boundaries_of_sizes, checked_weights
 from rankwright.errors import DataError, UsageError
-from rankwright.figures import COLOURS, import_matplotlib, new_axes, plain_axes
 
 LEVEL = 0.95
 ESTIMATORS = ("ips", "snips", "dr", "cascade_dr")

@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright import registry
+from rankwright.comparison.key_values import parse_parameters
 from rankwright.comparison.result import Entry
 from rankwright.core.parameters import PARTS
 from rankwright.core.types import F64, I64
@@ -34,7 +35,6 @@ from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
 from rankwright.data.trec import Trec
 from rankwright.errors import DataError, RankwrightError, UsageError
-from rankwright.key_values import parse_parameters
 from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import given_parameters

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright.core.types import F64
-from rankwright.errors import UsageError
-from rankwright.figures import (
+from rankwright.clicks.figures import (
     COLOURS,
     add_legend,
     import_matplotlib,
@@ -18,6 +16,8 @@ from rankwright.figures import (
     new_axes,
     plain_axes,
 )
+from rankwright.core.types import F64
+from rankwright.errors import UsageError
 from rankwright.metrics.base import named_metrics
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.registry import unknown

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.comparison.pages import write_page
 from rankwright.comparison.result import Comparison, PairedTest
 from rankwright.comparison.tables import CORRECTIONS
 from rankwright.comparison.tables import about as sentence_of
@@ -26,7 +27,6 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError, counted
 from rankwright.explanation.query import QueryView, document_parts
 from rankwright.metrics.base import metric as parse_metric
-from rankwright.pages import write_page
 from rankwright.persist.model_file import load_model
 
 

@@ -1,6 +1,6 @@
 """Rank from a model file without the training packages: numpy, scipy.sparse and numba are enough.
 
-    from rankwright import runtime
+    from rankwright.persist import runtime
 
     model = runtime.load("model.rw")
     order = model.rank(X, qid=qid, top=10).order

@@ -200,7 +200,7 @@ def test_auto_tries_trees(frame):
 
 
 def test_a_model_file_keeps_them(frame, fitted, tmp_path):
-    from rankwright import runtime
+    from rankwright.persist import runtime
 
     fitted.save(tmp_path / "m.rw")
     loaded = rw.load_model(tmp_path / "m.rw")

@@ -9,8 +9,8 @@ import pytest
 from other_models import NAMES, QID, refused, training_data
 
 import rankwright as rw
-from rankwright import runtime
 from rankwright.errors import RankwrightError, UsageError
+from rankwright.persist import runtime
 
 xgboost = pytest.importorskip("xgboost")
 catboost = pytest.importorskip("catboost")

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 from small_data import small_data
 
-from rankwright import registry, runtime
+from rankwright import registry
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.persist import runtime
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
@@ -38,7 +39,7 @@ HEAVY = ("sklearn", "lightgbm", "torch", "pandas", "polars", "scipy.optimize", "
 PROGRAM = """
 import json, sys
 import numpy as np
-from rankwright import runtime
+from rankwright.persist import runtime
 rankings = {}
 X = np.load(sys.argv[1])
 for path in sys.argv[2:]:

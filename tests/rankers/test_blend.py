@@ -7,8 +7,9 @@ from sklearn.base import clone
 from small_data import small_data
 
 import rankwright as rw
-from rankwright import registry, runtime
+from rankwright import registry
 from rankwright.errors import DataError, IncompatibleError, UsageError
+from rankwright.persist import runtime
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers import blend as module
 from rankwright.rankers.base import Ranker

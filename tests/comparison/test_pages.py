@@ -1,6 +1,6 @@
 """Pages: the style and script that all share, with those of a package."""
 
-from rankwright.pages import write_page
+from rankwright.comparison.pages import write_page
 
 
 def test_a_page_has_the_shared_style_and_script_and_its_own(tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ from typing import Any
 
 from rankwright.data.streams import atomic_text
 
+_SHARED = "rankwright.comparison"  # the package whose templates have the frame of all pages
+
 
 def write_page(path: str | Path, package: str, name: str, **values: Any) -> None:
     """Fill the template ``name``.html of ``package`` and write the page, whole or not at all.
@@ -19,13 +21,13 @@ def write_page(path: str | Path, package: str, name: str, **values: Any) -> None
     from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
     templates = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("rankwright")]),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_SHARED)]),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    values["style"] = _text("rankwright", "page.css") + _text(package, f"{name}.css")
-    values["script"] = _text("rankwright", "page.js") + _text(package, f"{name}.js")
+    values["style"] = _text(_SHARED, "page.css") + _text(package, f"{name}.css")
+    values["script"] = _text(_SHARED, "page.js") + _text(package, f"{name}.js")
     html = templates.get_template(f"{name}.html").render(**values)
     with atomic_text(path) as page:
         page.write(html)

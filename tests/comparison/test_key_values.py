@@ -1,7 +1,7 @@
 import pytest
 
+from rankwright.comparison.key_values import parse_parameters, parse_settings, parse_space
 from rankwright.errors import UsageError
-from rankwright.key_values import parse_parameters, parse_settings, parse_space
 
 
 @pytest.mark.parametrize(

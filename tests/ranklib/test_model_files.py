@@ -7,7 +7,7 @@ from small_data import small_data
 
 import rankwright as rw
 from rankwright.errors import RankwrightError
-from rankwright.model_files import is_model, is_ranklib, load_model
+from rankwright.ranklib.model_files import is_model, is_ranklib, load_model
 
 RANKLIB = "## Coordinate Ascent\n1:0.5 3:-2.0"
 

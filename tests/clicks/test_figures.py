@@ -4,8 +4,15 @@ import sys
 
 import pytest
 
+from rankwright.clicks.figures import (
+    COLOURS,
+    DASHES,
+    import_matplotlib,
+    line_style,
+    new_axes,
+    plain_axes,
+)
 from rankwright.errors import MissingExtraError
-from rankwright.figures import COLOURS, DASHES, import_matplotlib, line_style, new_axes, plain_axes
 
 
 def test_lines_differ_by_colour_mark_or_dashes():
