@@ -45,8 +45,8 @@ docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
 	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
 
-reproduce: $(VENV)/.all  ## tables and figures of the papers, and docs/reproduction.md; TABLE=name for one, TABLE=list
-	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all) --results docs/reproduction
+reproduce: $(VENV)/.all  ## tables and figures of the papers, in build/reproduction; TABLE=name for one, TABLE=list for all names
+	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all)
 
 soak: $(VENV)/.soak  ## long fuzzing, attacks, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
 	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)

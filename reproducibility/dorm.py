@@ -6,6 +6,7 @@ The paper's web search data and EachMovie are not public. OHSUMED, MQ2008 and Je
 from __future__ import annotations
 
 from reproducibility.data import jester, mq2008, ohsumed, uci
+from reproducibility.peers import BestFeature, ClassifierSVM, GaussianProcess, JointKernel
 from reproducibility.protocol import (
     Column,
     Run,
@@ -17,7 +18,6 @@ from reproducibility.protocol import (
     time_fits,
 )
 from reproducibility.report import Cell, Report
-from reproducibility.rivals import BestFeature, ClassifierSVM, GaussianProcess, JointKernel
 
 
 def table1(run: Run) -> Report:

@@ -10,9 +10,9 @@ from typing import Any
 
 import rankwright as rw
 from reproducibility.data import mq2008, ohsumed
+from reproducibility.peers import LiblinearPairs
 from reproducibility.protocol import Column, Run, Study, columns, cutoffs, row, spread, time_fits
 from reproducibility.report import Cell, Report
-from reproducibility.rivals import LiblinearPairs
 
 RIVALS = ["MR", "NDCG consistent GLM", "RankSVM"]
 PRINTED_ON = "MQ2007 itself, on the authors' machine"

@@ -64,7 +64,7 @@ def cutoffs(metric: str, last: int) -> list[str]:
 class Row:
     """An algorithm, and the settings among which validation data chooses.
 
-    ``ranker`` is a name for `rankwright.ranker`, or a class of `reproducibility.rivals`. ``rounds``
+    ``ranker`` is a name for `rankwright.ranker`, or a class of `reproducibility.peers`. ``rounds``
     are the numbers of trees to try. None tries any number of iterations; an empty tuple uses all.
     """
 

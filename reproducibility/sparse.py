@@ -12,7 +12,7 @@ from reproducibility.images import image_search
 from reproducibility.protocol import Run, Study, columns, generator, row
 from reproducibility.report import Cell, Report, printed_figures
 from reproducibility.reuters import TopicFold, modapte_fold, random_fold, read_reuters
-from reproducibility.topic_paths import (
+from reproducibility.topics import (
     choose_settings,
     domination_path,
     evaluate_topics,

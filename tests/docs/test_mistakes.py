@@ -482,12 +482,12 @@ def test_optuna_is_not_installed(X, y, monkeypatch):
         tune("gbdt", data, data, trials=1)
 
 
-def test_matplotlib_is_not_installed(monkeypatch, tmp_path):
-    from reproducibility.figure import check_drawable
+def test_matplotlib_is_not_installed(monkeypatch):
+    from rankwright.figures import import_matplotlib
 
     absent(monkeypatch, "matplotlib")
     with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[plot\]'"):
-        check_drawable(tmp_path / "a.svg")
+        import_matplotlib()
 
 
 def test_pyarrow_is_not_installed(monkeypatch, tmp_path):

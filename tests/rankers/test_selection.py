@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from rankwright.rankers.selection import Selection
 from rankwright.ranklib.flags import Flags
 from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.training import make_ranker
-from reproducibility.folds_run import Training, choose
 
 FILE = "ndcg(ties=file)@3"
 
@@ -136,19 +134,6 @@ def test_the_order_of_rows_chooses_no_model(name, given, convention):
     assert fits[0].best_iteration_ == fits[1].best_iteration_
     name = next(title for title in fits[0].curve_ if title.startswith("valid"))
     np.testing.assert_allclose(fits[0].curve_[name], fits[1].curve_[name], rtol=1e-12)
-
-
-@pytest.mark.parametrize("convention", ["standard", "ranklib", "letor3"])
-def test_the_grid_of_an_experiment_is_chosen_by_averaged_ties(convention):
-    """A tree that may not split scores all documents alike, which file order would call ideal."""
-    settings = [
-        {"n_estimators": 1, "min_child_samples": 10_000},
-        {"n_estimators": 20, "min_child_samples": 3},
-    ]
-    row = SimpleNamespace(name="trees", ranker="gbdt", settings=settings, rounds=())
-    study = SimpleNamespace(name="made up", select="ndcg@3", convention=convention, fixed={})
-    found = choose(Training(row, study, best_first(), 1), best_first(seed=1))
-    assert found.setting == settings[1]
 
 
 def test_auto_tune_and_single_features_choose_by_averaged_ties():

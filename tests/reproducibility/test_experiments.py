@@ -9,20 +9,14 @@ from scipy import sparse
 from small_data import small_data
 
 import rankwright as rw
+from reproducibility import __main__ as command
 from reproducibility import memr
-from reproducibility import run as command
+from reproducibility.peers import BestFeature, ClassifierSVM, LiblinearPairs
 from reproducibility.protocol import Run, columns
 from reproducibility.report import PRINTED, printed_figures
 from reproducibility.reuters import Part, TopicFold
-from reproducibility.rivals import BestFeature, ClassifierSVM, LiblinearPairs
 from reproducibility.sparse import average_ranks, ranks_of
-from reproducibility.topic_paths import (
-    choose_settings,
-    domination_path,
-    evaluate_topics,
-    pamir,
-    ridge,
-)
+from reproducibility.topics import choose_settings, domination_path, evaluate_topics, pamir, ridge
 
 ROOT = Path(__file__).parents[2]
 PRINTED_FIGURES = {  # how many, by experiment
