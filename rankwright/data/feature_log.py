@@ -630,6 +630,8 @@ class _Counts:
         if not self.whole:
             self.seen.clear()
         self.name, self.query = name, name if judged is None else judged.find(name)
+        if judged is not None and self.query not in judged.grades:  # named, without a judgment
+            self.query = None
         if self.query is not None:
             self.seen.setdefault(self.query, set())
             return

@@ -232,6 +232,14 @@ def test_documents_without_judgment_are_left_out_and_counted(tmp_path):
     assert dict(zip(zero.doc_id.tolist(), zero.y.tolist(), strict=True)) == {"7": 2, "8": 0}
 
 
+def test_a_query_that_a_list_names_and_does_not_judge_is_left_out(tmp_path):
+    judged = tmp_path / "judged.txt"
+    judged.write_text("# qid:1: rambo\n# qid:2: rocky\n\n3 qid:1 # d1 rambo\n")
+    path = write(tmp_path, lines(plugin("rambo", {"d1": {"a": 1}}), plugin("rocky", {"d1": {}})))
+    with pytest.warns(UserWarning, match=r"queries without judgments, left out: 1 \(rocky\)"):
+        assert rw.load(path, judgments=judged).n_documents == 1
+
+
 def test_partial_responses_are_counted(tmp_path):
     failed = {**responses[0], "_shards": {"total": 2, "failed": 1}}
     path = write(tmp_path, lines(failed, {**responses[1], "timed_out": True}))
