@@ -98,7 +98,7 @@ class KernelLoss:
         n_jobs: int | None = None,
     ) -> None:
         self._kernel, self._hessian = cpu_kernel or kernel, cpu_hessian or hessian
-        self._device_kernels = kernel, hessian
+        self._device_kernel = kernel
         self._scratch_floats, self._team = scratch, team
         self._score_limit = score_limit
         self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
@@ -187,7 +187,7 @@ class KernelLoss:
 
         return DeviceLoss(
             self,
-            *self._device_kernels,
+            self._device_kernel,
             self._args,
             self._indptr,
             self._weight,

@@ -31,7 +31,6 @@ class DeviceLoss:
         self,
         loss: KernelLoss,
         kernel: Callable[..., None],
-        hessian: Callable[..., None] | None,
         args: tuple[Any, ...],
         indptr: I64,
         weight: F64,
@@ -42,12 +41,12 @@ class DeviceLoss:
         scratch: Callable[[I64, int], I64] | None,
         team: bool,
     ) -> None:
-        if cuda.allocates(kernel) or (hessian is not None and cuda.allocates(hessian)):
+        if cuda.allocates(kernel):
             raise IncompatibleError("its kernels allocate memory, which they cannot do on a GPU.")
         if score_limit is not None:
             raise IncompatibleError("its limit on scores is checked on the CPU only.")
         self.memory = DeviceMemory(torch)
-        self._loss, self._kernel, self._hessian = loss, kernel, hessian
+        self._loss, self._kernel = loss, kernel
         self._copies: list[tuple[AnyArray, Any, Any]] = []  # arrays, tensors, and views of these
         self._args = tuple(self._to_device(arg) for arg in args)
         self._indptr, self._there = indptr, self._to_device(indptr)
@@ -78,17 +77,6 @@ class DeviceLoss:
         views = (self._weight, cuda.view(self.per_query), cuda.view(part), self._nothing)
         self._launch(self._kernel, lo, hi, seen, *views)
         self._put(lo, hi, part, out)
-
-    def hess_vec(self, s: Any, v: Any, out: Any) -> None:
-        """Write the Hessian at ``s``, the scores of the last gradient, times ``v`` to ``out``."""
-        if self._hessian is None:
-            raise IncompatibleError("this loss has no Hessian products.")
-        n = len(self._indptr) - 1
-        part = self._scratch_for(out)
-        along = self._seen(0, n, v)
-        views = (self._weight, cuda.view(along), cuda.view(part))
-        self._launch(self._hessian, 0, n, self._seen(0, n, s), *views)
-        self._put(0, n, part, out)
 
     def set_iteration(self, t: int) -> None:
         """Take what is sampled in round ``t`` from here on, where anything is."""

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Part, check_choice, part_name
+from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -42,8 +42,8 @@ from rankwright.core.types import (
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import bound_loss, device_loss, document_weight, order_weight
-from rankwright.models.linear_problem import DeviceLinear, LinearProblem
+from rankwright.losses.base import bound_loss, document_weight, order_weight
+from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import choose_solver, steps_by_column
 from rankwright.solvers.oracle_log import OracleLog, logged
@@ -51,7 +51,6 @@ from rankwright.solvers.oracle_log import OracleLog, logged
 if TYPE_CHECKING:
     from rankwright.solvers.online import OnlineState
 
-DEVICES = ("cpu", "cuda")
 _ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
 
 
@@ -75,9 +74,6 @@ class Linear(Part):
         over the data.
     tol : float or "auto"
         When the solver stops; "auto" is its own default.
-    device : "cpu" or "cuda"
-        Where products with the features and the loss are computed; "cuda" takes dense features, and
-        serves solvers that look at all the data at once, such as lbfgs and tron.
 
     Examples
     --------
@@ -94,7 +90,6 @@ class Linear(Part):
     missing: str | None = None
     max_iter: int | str = "auto"
     tol: float | str = "auto"
-    device: str = "cpu"
 
     def fit(
         self,
@@ -399,26 +394,12 @@ class OneProcess:
             None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
         )
         self._data, self._loss, self._n_jobs = data._replace(X=X), loss, n_jobs
-        check_choice("linear's device", model.device, DEVICES)
-        self._device = model.device
         self._weight = order_weight(data)
         self._total = float(self._weight.sum()) or 1.0
 
     @cached_property
     def _bound(self) -> Any:
         return bound_loss(self._loss, self._data, n_jobs=self._n_jobs)
-
-    @cached_property
-    def _there(self) -> DeviceLinear | None:
-        if self._device == "cpu":
-            return None
-        if not isinstance(self._data.X, np.ndarray):
-            raise UsageError("linear's device='cuda' takes dense features; use device='cpu'.")
-        from rankwright.models.network_training import check_cuda, load_torch
-
-        check_cuda("device='cpu'")
-        there = device_loss(self._loss, self._bound, load_torch())
-        return None if there is None else DeviceLinear(self._data.X, there)
 
     def problem(self, l2: float) -> LinearProblem:
         """Return the problem with this penalty."""
@@ -432,7 +413,6 @@ class OneProcess:
             visited=np.flatnonzero(self._weight),
             document_weight=self._data.sample_weight,
             traits=self._loss.traits,
-            there=self._there,
             n_jobs=self._n_jobs,
         )
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Traits
 from rankwright.errors import DataError
 from rankwright.losses.base import set_iteration
-
-if TYPE_CHECKING:
-    from rankwright.losses.device import DeviceLoss
 
 _KNOWN = (
     ArraySpec("known_parts", "int64", ("known",), below="queries"),
@@ -164,8 +161,6 @@ class LinearProblem(SummedProblem):
         Of each row, 1 by default; `precondition` takes means with it.
     traits
         Those of the loss.
-    there
-        Features and loss on a GPU, for sums over all the data; steps query by query are here.
     """
 
     def __init__(
@@ -180,22 +175,15 @@ class LinearProblem(SummedProblem):
         visited: I64 | None = None,
         document_weight: F64 | None = None,
         traits: Traits | None = None,
-        there: DeviceLinear | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self._traits = traits or Traits("")
         difference = self._traits.difference
         sums = LinearSums(
-            X,
-            loss,
-            document_weight=document_weight,
-            difference=difference,
-            there=there,
-            n_jobs=n_jobs,
+            X, loss, document_weight=document_weight, difference=difference, n_jobs=n_jobs
         )
         super().__init__(sums, total_weight, l2=l2, deviation=deviation, difference=difference)
         self._X, self._indptr, self._loss, self._gradient = X, indptr, loss, sums.gradient
-        self._stateful = loss if there is None else there.loss
         self._visited = np.arange(len(indptr) - 1) if visited is None else visited
         self.n_parts = len(self._visited)
         self._begun, self._curvature = np.zeros(self.size), np.empty(0)
@@ -203,7 +191,7 @@ class LinearProblem(SummedProblem):
 
     def state(self) -> dict[str, AnyArray]:
         """Return what answers depend on beside the weights: the loss's memory, and known (4)."""
-        loss = self._stateful
+        loss = self._loss
         own: dict[str, AnyArray] = dict(loss.state()) if _has_state(loss) else {}
         if self._known:
             own["known_parts"] = np.array(list(self._known), np.int64)
@@ -213,8 +201,8 @@ class LinearProblem(SummedProblem):
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Be as the problem that had this `state`."""
-        if _has_state(self._stateful):
-            self._stateful.load_state(kept)
+        if _has_state(self._loss):
+            self._loss.load_state(kept)
         if "known_parts" not in kept:
             return
         known = {spec.name: kept[spec.name] for spec in _KNOWN}
@@ -353,8 +341,6 @@ class LinearSums:
         Of each row, 1 by default; `squares` counts with it.
     difference
         Whether the loss is a difference of convex functions.
-    there
-        Features and loss on a GPU, for the value, gradients and Hessian products.
     """
 
     def __init__(
@@ -364,13 +350,12 @@ class LinearSums:
         *,
         document_weight: F64 | None = None,
         difference: bool = False,
-        there: DeviceLinear | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.X, self.loss, self.n_features = X, loss, int(X.shape[1])
         self.gradient = np.empty(X.shape[0])
         self._document_weight, self._difference = document_weight, difference
-        self._there, self._n_jobs = there, n_jobs
+        self._n_jobs = n_jobs
 
     def scores(self, w: F64) -> F64:
         """Return X w."""
@@ -378,21 +363,15 @@ class LinearSums:
 
     def value(self, w: F64) -> float:
         """Return the loss."""
-        if self._there is not None:
-            return self._there.value(w)
         found: float = self.loss.value(self.scores(w))
         return found
 
     def grad(self, w: F64) -> tuple[float, F64]:
         """Return the loss and X' g."""
-        if self._there is not None:
-            return self._there.grad(w)
         return self.loss.grad(self.scores(w), self.gradient), self._pulled()
 
     def hess_vec(self, u: F64) -> F64:
         """Return X' H X u at the w of the last ``grad``."""
-        if self._there is not None:
-            return self._there.hess_vec(u)
         self.loss.hess_vec(self.scores(u), self.gradient)
         return self._pulled()
 
@@ -427,45 +406,3 @@ class LinearSums:
 
     def _pulled(self) -> F64:
         return transposed_times_vector(self.X, self.gradient, n_jobs=self._n_jobs)
-
-
-class DeviceLinear:
-    """Dense features and a loss on a GPU: what `LinearSums` computes there, in double precision.
-
-    Weights come from NumPy and sums go back to it; scores and their gradients stay.
-    """
-
-    def __init__(self, X: AnyArray, loss: DeviceLoss) -> None:
-        self.loss, self._memory = loss, loss.memory
-        self._X = self._memory.copy(X).double()
-        self._gradient, self._at = self._memory.zeros(len(X)), self._memory.zeros(len(X))
-        self._left = False  # whether the loss was asked elsewhere since the last gradient
-
-    def value(self, w: F64) -> float:
-        """Return the loss."""
-        self._left = True
-        return self._run(self._scores(w))
-
-    def grad(self, w: F64) -> tuple[float, F64]:
-        """Return the loss and X' g."""
-        self._at, self._left = self._scores(w), False
-        return self._run(self._at), self._pulled()
-
-    def hess_vec(self, u: F64) -> F64:
-        """Return X' H X u at the w of the last ``grad``."""
-        if self._left:
-            self._run(self._at)
-            self._left = False
-        self.loss.hess_vec(self._at, self._scores(u), self._gradient)
-        return self._pulled()
-
-    def _run(self, s: Any) -> float:
-        self.loss.grad_queries(0, len(self.loss.per_query), s, self._gradient)
-        return float(self.loss.per_query.sum())
-
-    def _scores(self, w: F64) -> Any:
-        return self._X @ self._memory.copy(w)
-
-    def _pulled(self) -> F64:
-        pulled: F64 = (self._X.T @ self._gradient).cpu().numpy()
-        return pulled

@@ -6,18 +6,15 @@ import pytest
 from cases import each
 from scipy import sparse
 from scipy.optimize import check_grad
-from simulated_gpu import cuda
 from small_data import Onlooker, small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.pair_exp import PairExp
 from rankwright.losses.squared import Squared
 from rankwright.models import linear
 from rankwright.models.linear import PATH, Linear, WeightRounds, fill_values, filled, without_gaps
-from rankwright.models.linear_problem import DeviceLinear, LinearProblem
+from rankwright.models.linear_problem import LinearProblem
 from rankwright.solvers.lbfgs import LBFGS
-from rankwright.solvers.tron import TRON
 
 DATA = small_data()
 
@@ -217,39 +214,3 @@ def test_gaps_of_train_and_valid_get_the_means_of_train():
     mean = ROUNDS_DATA.X[1:, 0].mean()
     assert callback.train_scores[0][0] == callback.valid_scores[0][0] == pytest.approx(mean)
     assert rounds.fitted().fill[0] == pytest.approx(mean)
-
-
-# --- on a GPU --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", [LBFGS(), TRON()], ids=["lbfgs", "tron"])
-def test_weights_found_on_a_gpu_are_those_of_the_cpu(monkeypatch, solver):
-    """TRON's Hessian products come after values elsewhere: the loss goes back for them."""
-    if cuda.SIMULATED:
-        monkeypatch.setattr("rankwright.models.network_training.check_cuda", lambda _: None)
-    data = small_data(queries=6, documents=5, features=3, dtype=np.float32)
-    asked = []
-    for name in ("value", "grad", "hess_vec"):
-        method = getattr(DeviceLinear, name)
-        monkeypatch.setattr(
-            DeviceLinear, name, lambda *a, m=method, n=name: asked.append(n) or m(*a)
-        )
-    coef = {
-        device: Linear(l2=0.1, device=device)
-        .fit(PairExp(), data, callback=Onlooker(), solver=solver)
-        .coef
-        for device in ("cpu", "cuda")
-    }
-    np.testing.assert_allclose(coef["cuda"], coef["cpu"], rtol=1e-6)
-    assert {"grad", "hess_vec"} <= set(asked) if isinstance(solver, TRON) else "grad" in asked
-
-
-def test_a_gpu_takes_dense_features_and_must_be_there(monkeypatch):
-    with pytest.raises(UsageError, match="linear's device must be cpu or cuda, not 'tpu'"):
-        fit(Linear(device="tpu"))
-    rows = replace(DATA, X=sparse.csr_array(DATA.X))
-    with pytest.raises(UsageError, match="device='cuda' takes dense features; use device='cpu'"):
-        fit(Linear(device="cuda"), rows)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(UsageError, match="torch finds no CUDA device here; use device='cpu'"):
-        fit(Linear(device="cuda"))
