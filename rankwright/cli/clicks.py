@@ -66,10 +66,10 @@ def inspect(
     Examination is relative to the first position, by a position-based model.
     """
     from rankwright.clicks.inspect import inspect_log
-    from rankwright.data.click_files import open_log
+    from rankwright.data.click_files import load_log
 
     check_picture(plot)
-    profile = inspect_log(open_log(log, **read_options(read, format=format)))
+    profile = inspect_log(load_log(log, **read_options(read, format=format)))
     if plot is not None:
         write_picture(profile.plot().figure, plot)
     if json:
@@ -89,15 +89,12 @@ def fit(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="gctr, rctr, dctr, pbm, trust_pbm, ubm, cascade, dcm, sdbn, dbn or ccm.",
+            help="gctr, rctr, dctr, pbm, ubm, cascade, dcm, sdbn or dbn.",
         ),
     ],
     log: LogArgument,
     test: Annotated[
         str | None, typer.Option("--test", help="Another log, to evaluate the model on.")
-    ] = None,
-    save: Annotated[
-        str | None, typer.Option("--save", help="Write the model to this file.")
     ] = None,
     set_: Annotated[
         list[str] | None, set_option("A parameter of the model, such as smoothing=2")
@@ -109,21 +106,18 @@ def fit(
 ) -> None:
     """Fit a click model to a log, and print how well it predicts clicks."""
     from rankwright.clicks.models import model
-    from rankwright.data.click_files import open_log
+    from rankwright.data.click_files import load_log
 
     options = read_options(read, format=format)
-    fitted = model(name, **parse_settings(set_ or []), n_jobs=threads).fit(open_log(log, **options))
-    scores = {"train": fitted.evaluate(open_log(log, **options))}
+    train = load_log(log, **options)
+    fitted = model(name, **parse_settings(set_ or []), n_jobs=threads).fit(train)
+    scores = {"train": fitted.evaluate(train)}
     if test is not None:
-        scores["test"] = fitted.evaluate(open_log(test, **options))
-    if save is not None:
-        fitted.save(save)
+        scores["test"] = fitted.evaluate(load_log(test, **options))
     if json:
         console.print_json(_record(fitted, scores))
         return
     _print_fit(fitted, scores)
-    if save is not None:
-        console.say(f"wrote {save}")
 
 
 @app.command()
@@ -313,10 +307,11 @@ def _print_shape(profile: LogProfile) -> None:
 
 def _line(one: PositionClicks, highest: float) -> str:
     rate = f"{one.rate:.4f} [{one.low:.4f}, {one.high:.4f}]"
-    examined = f"{one.examination:.3f} [{one.examination_low:.3f}, {one.examination_high:.3f}]"
+    examined = "not known" if isnan(one.examination) else f"{one.examination:.3f}"
+    if not isnan(one.examination_low):
+        examined += f" [{one.examination_low:.3f}, {one.examination_high:.3f}]"
     bar = "#" * round(_BAR * one.rate / highest)
-    shown = "not known" if isnan(one.examination) else examined
-    return f"{one.position:8d}  {one.impressions:11,.0f}  {rate}  {shown:22s} {bar}"
+    return f"{one.position:8d}  {one.impressions:11,.0f}  {rate}  {examined:22s} {bar}"
 
 
 def _print_fit(fitted: ClickModel, scores: dict[str, ClickScores]) -> None:
@@ -331,12 +326,11 @@ def _print_fit(fitted: ClickModel, scores: dict[str, ClickScores]) -> None:
         console.show(f"EM {end} after {fitted.n_iter_} iterations")
     for name, values in fitted.parameters_.items():
         if name not in fitted.of_pairs:
-            errors = fitted.standard_errors_[name]
-            listed = [f"{v:.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True)]
+            listed = [f"{value:.4f}" for value in values]
             more = ", ..." if len(listed) > _SHOWN_POSITIONS else ""
             console.show(f"{name}: {', '.join(listed[:_SHOWN_POSITIONS])}{more}")
     if fitted.of_pairs:
-        console.show(f"{', '.join(fitted.of_pairs)} of {len(fitted.pairs_):,} pairs")
+        console.show(f"{', '.join(fitted.of_pairs)} of {fitted.pairs_.n_pairs:,} pairs")
 
 
 def _record(fitted: ClickModel, scores: dict[str, ClickScores]) -> dict[str, Any]:
@@ -344,8 +338,7 @@ def _record(fitted: ClickModel, scores: dict[str, ClickScores]) -> dict[str, Any
     return {
         "model": fitted.name,
         "params": fitted.get_params(),
-        "pairs": len(fitted.pairs_),
+        "pairs": fitted.pairs_.n_pairs,
         "parameters": {name: fitted.parameters_[name] for name in shared},
-        "standard_errors": {name: fitted.standard_errors_[name] for name in shared},
         "scores": {name: one.to_dict() for name, one in scores.items()},
     }

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankwright.clicks.base import ClickModel as ClickModel
     from rankwright.clicks.base import ClickScores as ClickScores
-    from rankwright.clicks.chains import CCM as CCM
     from rankwright.clicks.chains import DBN as DBN
     from rankwright.clicks.chains import DCM as DCM
     from rankwright.clicks.chains import SDBN as SDBN
     from rankwright.clicks.chains import Cascade as Cascade
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
-    from rankwright.clicks.examination import TrustPBM as TrustPBM
     from rankwright.clicks.gain import DebiasingGain as DebiasingGain
     from rankwright.clicks.gain import debiasing_gain as debiasing_gain
     from rankwright.clicks.inspect import LogProfile as LogProfile
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from rankwright.clicks.interleaving_score import PairScore as PairScore
     from rankwright.clicks.interleaving_score import plot_interleaving as plot_interleaving
     from rankwright.clicks.interleaving_score import score_interleaving as score_interleaving
-    from rankwright.clicks.models import load_model as load_model
     from rankwright.clicks.models import model as model
     from rankwright.clicks.off_policy import PolicyDifference as PolicyDifference
     from rankwright.clicks.off_policy import PolicyValue as PolicyValue
@@ -71,7 +68,6 @@ if TYPE_CHECKING:
     from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
-    "CCM": "rankwright.clicks.chains",
     "Cascade": "rankwright.clicks.chains",
     "ClickLog": "rankwright.data.click_log",
     "ClickModel": "rankwright.clicks.base",
@@ -98,7 +94,6 @@ _MODULES = {
     "SDBN": "rankwright.clicks.chains",
     "SupportError": "rankwright.clicks.policy_evaluation",
     "TeamDraft": "rankwright.clicks.interleaving",
-    "TrustPBM": "rankwright.clicks.examination",
     "UBM": "rankwright.clicks.examination",
     "compare_policies": "rankwright.clicks.policy_evaluation",
     "concatenate_logs": "rankwright.data.click_log",
@@ -112,7 +107,6 @@ _MODULES = {
     "interleave_rankings": "rankwright.clicks.interleaving",
     "interleave_scores": "rankwright.clicks.interleaving",
     "load_log": "rankwright.data.click_files",
-    "load_model": "rankwright.clicks.models",
     "model": "rankwright.clicks.models",
     "open_log": "rankwright.data.click_files",
     "plot_interleaving": "rankwright.clicks.interleaving_score",

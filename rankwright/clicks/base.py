@@ -1,4 +1,4 @@
-"""What all click models share: fitting, evaluation, simulation, and files.
+"""What all click models share: fitting and evaluation.
 
 A click model gives P(C_r = 1 | C_1, ..., C_{r-1}), the probability of a click at each position
 given the clicks above. With w the weights of sessions, c the observed clicks and N impressions
@@ -17,33 +17,22 @@ observations of either kind that are added. A parameter without any observation 
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
 
-from rankwright import __version__
-from rankwright.clicks.sessions import LogParts, PairTable, Sessions, parts_of
-from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.rng import stream
+from rankwright.clicks.sessions import PairTable, Sessions, check_log
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.click_log import ClickLog
 from rankwright.data.frames import frame_of_columns
 from rankwright.errors import DataError, RankwrightError, UsageError
-from rankwright.persist.container import ModelFileError, read_parts, write_parts
 
 HIGHEST = 1.0 - 1e-6
 """The highest value of a parameter that is fitted by EM: at 1 no observation would ever move it."""
-
-_NOT_KEPT = ("n_jobs",)
 
 
 class NotFittedClickModelError(RankwrightError, ValueError):
@@ -97,8 +86,6 @@ class ClickModel(ABC):
     ----------
     parameters_ : dict from names to arrays
         What was learnt; see the class for what the arrays are indexed by.
-    standard_errors_ : dict from names to arrays
-        Of each parameter; NaN where the log says nothing about it.
     pairs_ : PairTable
         The queries and documents that parameters of pairs belong to.
 
@@ -109,43 +96,27 @@ class ClickModel(ABC):
     >>> model = clicks.SDBN().fit(log)
     >>> model.click_probabilities(log).round(2)
     array([0.5 , 0.22, 0.5 , 0.67])
-    >>> model.simulate(log, random_state=1).click.shape
-    (4,)
     """
 
     name: ClassVar[str]
     of_pairs: ClassVar[tuple[str, ...]]
-    """Parameters that belong to (query, document) pairs,"""
-    of_all: ClassVar[tuple[str, ...]] = ()
-    """those with one value; the others belong to positions."""
-    parameter_names: ClassVar[tuple[str, ...]]
+    """Parameters that belong to (query, document) pairs; the others belong to positions."""
 
     smoothing: float
     n_jobs: int | None
 
     parameters_: dict[str, F64]
-    standard_errors_: dict[str, F64]
     pairs_: PairTable
 
     # --- what a model has to say -------------------------------------------------------------
 
     @abstractmethod
-    def fit(self, log: LogParts | Sequence[ClickLog]) -> Self:
-        """Fit the model to a log, several logs, or a log in a file.
-
-        Parameters
-        ----------
-        log
-            A `ClickLog`, a list of these, or what `open_log` returns, which is read in parts.
-        """
+    def fit(self, log: ClickLog) -> Self:
+        """Fit the model to a log."""
 
     @abstractmethod
     def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:
         """Return the click probability of each impression, given the clicks above or not."""
-
-    def _sampled(self, sessions: Sessions, uniform: F64) -> AnyArray:
-        """Return clicks, sampled with a number in [0, 1) for each impression."""
-        return uniform < self._probabilities(sessions, conditional=False)
 
     # --- what follows ------------------------------------------------------------------------
 
@@ -159,25 +130,17 @@ class ClickModel(ABC):
         """
         return self._probabilities(self._sessions(log), conditional=conditional)
 
-    def evaluate(self, log: LogParts | Sequence[ClickLog]) -> ClickScores:
+    def evaluate(self, log: ClickLog) -> ClickScores:
         """Return log-likelihood and perplexity on a log."""
-        sums = np.zeros((3, 1))  # impressions, log P given the clicks above, log P, by position
-        sessions = 0.0
-        for part in parts_of(log):
-            sums = _grown(sums, part.n_positions + 1)
-            taken = self._sessions(part)
-            weight = np.repeat(taken.weight, part.sizes)
-            for row, values in enumerate(
-                (
-                    weight,
-                    weight * _log_of(self._probabilities(taken, conditional=True), part.click),
-                    weight * _log_of(self._probabilities(taken, conditional=False), part.click),
-                )
-            ):
-                sums[row] += np.bincount(part.position, values, sums.shape[1])
-            sessions += float(taken.weight.sum())
-        shown, given, alone = sums[:, 1:]
-        impressions = float(shown.sum())
+        taken = self._sessions(log)
+        weight = np.repeat(taken.weight, log.sizes)
+        log_given = _log_of(self._probabilities(taken, conditional=True), log.click)
+        log_alone = _log_of(self._probabilities(taken, conditional=False), log.click)
+        shown, given, alone = (  # sums by position
+            np.bincount(log.position, values)[1:]
+            for values in (weight, weight * log_given, weight * log_alone)
+        )
+        sessions, impressions = float(taken.weight.sum()), float(shown.sum())
         if impressions == 0.0:
             raise DataError("the log has no impressions to evaluate a click model on.")
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -193,58 +156,17 @@ class ClickModel(ABC):
             impressions=impressions,
         )
 
-    def simulate(self, log: ClickLog, *, random_state: int = 0) -> ClickLog:
-        """Return the lists of a log with clicks sampled from the model."""
-        uniform = stream(random_state, "clicks", "simulate").random(log.n_impressions)
-        return log._replace(click=self._sampled(self._sessions(log), uniform))
-
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return a frame with a row for each (query, document) pair and its parameters.
-
-        Each parameter has a second column with its standard error, ``..._se``.
-        """
+        """Return a frame with a row for each (query, document) pair and its parameters."""
         self._check_fitted()
         pairs = self.pairs_
         columns = {
-            "query": pairs.query_ids[pairs.query] if len(pairs) else pairs.query,
-            "document": pairs.document_ids[pairs.document] if len(pairs) else pairs.document,
+            "query": pairs.query_ids[pairs.query],
+            "document": pairs.document_ids[pairs.document],
         }
         for name in self.of_pairs:
             columns[name] = self.parameters_[name]
-            columns[f"{name}_se"] = self.standard_errors_[name]
         return frame_of_columns(columns, backend)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file; `rankwright.clicks.load_model` reads it."""
-        self._check_fitted()
-        pairs = self.pairs_
-        arrays = {
-            **{f"value.{name}": array for name, array in self.parameters_.items()},
-            **{f"error.{name}": array for name, array in self.standard_errors_.items()},
-            "query": pairs.query,
-            "document": pairs.document,
-        }
-        ids = {
-            "query_ids": _json_ids(pairs.query_ids),
-            "document_ids": _json_ids(pairs.document_ids),
-        }
-        receipt = {
-            "rankwright": __version__,
-            "click_model": self.name,
-            "parameters": {
-                name: value for name, value in self.get_params().items() if name not in _NOT_KEPT
-            },
-        }
-        write_parts(
-            path,
-            receipt,
-            {
-                "arrays.safetensors": save_arrays(
-                    {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-                ),
-                "ids.json": json.dumps(ids).encode(),
-            },
-        )
 
     def get_params(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
@@ -271,7 +193,8 @@ class ClickModel(ABC):
 
     def _sessions(self, log: ClickLog) -> Sessions:
         self._check_fitted()
-        return Sessions.of(log, self.pairs_, grow=False)
+        check_log(log)
+        return Sessions.of(log, self.pairs_.codes(log))
 
     def _padded(self, name: str) -> F64:
         """Return a parameter with 0.5 behind its last value, for what was not in the log."""
@@ -287,18 +210,6 @@ class ClickModel(ABC):
         total = trials + 2.0 * self.smoothing
         nothing = total <= 0.0
         return np.where(nothing, 0.5, (successes + self.smoothing) / np.where(nothing, 1.0, total))
-
-    def _binomial_errors(self, value: F64, trials: F64) -> F64:
-        """Return standard errors of probabilities that were counted."""
-        total = trials + 2.0 * self.smoothing
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(total > 0.0, np.sqrt(value * (1.0 - value) / total), np.nan)
-
-    def _prior_information(self, value: F64) -> F64:
-        """Return the curvature that smoothing adds to the log-likelihood."""
-        if self.smoothing == 0.0:
-            return np.zeros(len(value))
-        return self.smoothing / value**2 + self.smoothing / (1.0 - value) ** 2
 
 
 class EMClickModel(ClickModel):
@@ -346,89 +257,6 @@ class EMClickModel(ClickModel):
         self.parameters_ = now
 
 
-# --- standard errors -------------------------------------------------------------------------
-
-
-def covariance_of(information: F64) -> F64:
-    """Return the inverse of a symmetric matrix, NaN for what the log says nothing about."""
-    unknown = np.diag(information) <= 0.0
-    filled = information + np.diag(unknown.astype(np.float64))
-    try:
-        found = np.asarray(np.linalg.inv(filled), np.float64)
-    except np.linalg.LinAlgError:
-        return np.full_like(information, np.nan)
-    found[unknown] = found[:, unknown] = np.nan
-    return found
-
-
-def roots(variance: F64) -> F64:
-    """Return standard errors, NaN where the log says nothing."""
-    with np.errstate(invalid="ignore"):
-        return np.sqrt(variance)
-
-
-# --- files -----------------------------------------------------------------------------------
-
-
-def restored(kinds: dict[str, type[ClickModel]], path: str | Path) -> ClickModel:
-    """Return the click model of a file, of one of these kinds."""
-    receipt, parts = read_parts(path)
-    name = receipt.get("click_model")
-    if not isinstance(name, str) or name not in kinds:
-        raise ModelFileError(
-            f"{path} holds no click model; rankwright.load_model reads the files of rankers."
-        )
-    try:
-        model = kinds[name](**receipt["parameters"])
-        model._check_params()
-        arrays = load_arrays(parts["arrays.safetensors"])
-        ids = json.loads(parts["ids.json"])
-        held = [one.removeprefix("value.") for one in arrays if one.startswith("value.")]
-        query_ids, document_ids = _ids_of(ids["query_ids"]), _ids_of(ids["document_ids"])
-        _check_held(model, held, arrays, len(query_ids), len(document_ids))
-    except (KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
-        raise ModelFileError(f"{path} does not hold what its receipt says: {error}") from None
-    model.parameters_ = {one: arrays[f"value.{one}"] for one in held}
-    model.standard_errors_ = {one: arrays[f"error.{one}"] for one in held}
-    model.pairs_ = PairTable.restored(query_ids, document_ids, arrays["query"], arrays["document"])
-    return model
-
-
-def _check_held(
-    model: ClickModel, held: list[str], arrays: dict[str, AnyArray], queries: int, documents: int
-) -> None:
-    specs = [
-        ArraySpec("query", "int64", ("pairs",), below="queries"),
-        ArraySpec("document", "int64", ("pairs",), below="documents"),
-    ]
-    for name in held:
-        shape: tuple[int | str, ...] = (f"values of {name}",)
-        if name in model.of_pairs:
-            shape = ("pairs",)
-        elif name in model.of_all:
-            shape = (1,)
-        specs.append(ArraySpec(f"value.{name}", "float64", shape, low=0.0, high=1.0))
-        specs.append(ArraySpec(f"error.{name}", "float64", shape, finite=False))
-    missing = [name for name in model.parameter_names if name not in held]
-    if missing:
-        raise DataError(f"the parameter '{missing[0]}' is missing.")
-    check_arrays(specs, arrays, queries=queries, documents=documents)
-
-
-def _json_ids(ids: AnyArray) -> list[Any]:
-    return [one if isinstance(one, int | str) else str(one) for one in ids.tolist()]
-
-
-def _ids_of(listed: Any) -> AnyArray:
-    if not isinstance(listed, list) or not all(isinstance(one, int | str) for one in listed):
-        raise DataError("its ids are neither numbers nor texts.")
-    if len({str(one) for one in listed}) < len(listed):
-        raise DataError("two of its ids are the same.")
-    if all(isinstance(one, int) and abs(one) < 1 << 63 for one in listed):
-        return np.array(listed, np.int64)
-    return np.array([str(one) for one in listed])
-
-
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
@@ -436,15 +264,3 @@ def _plain(value: Any) -> Any:
 def _log_of(probability: F64, click: AnyArray) -> F64:
     with np.errstate(divide="ignore"):
         return np.log(np.where(click, probability, 1.0 - probability))
-
-
-def _grown(sums: F64, length: int) -> F64:
-    """Return the sums with zeros behind them, up to a length."""
-    missing = max(0, length - sums.shape[-1])
-    return np.concatenate((sums, np.zeros((*sums.shape[:-1], missing))), axis=-1)
-
-
-def add_at(sums: F64, index: AnyArray, values: F64) -> F64:
-    """Return ``sums`` with values added at places that may be beyond its end."""
-    n = max(len(sums), int(index.max()) + 1 if len(index) else 0)
-    return _grown(sums, n) + np.bincount(index, values, n)

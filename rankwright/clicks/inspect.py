@@ -1,34 +1,34 @@
 """What a click log holds, how clicks fall by position, and what in it will mislead.
 
 Click rates by position mix two things: documents on top are seen more, and are better. A
-position-based model separates them where the same document of a query was shown at several
-positions; `PositionClicks.examination` is its answer, relative to the first position. It is fitted
-to documents that a query showed 20 times or more, as far as these were at every position: each
-document has a parameter of its own, and many that are known from a few impressions bias examination
-however long the log is.
+position-based model separates them if the same document of a query was shown at several positions.
+`PositionClicks.examination` is its estimate, relative to the first position, by
+``estimate_propensity(log, "pbm")``. It is fitted to documents that a query showed 20 times or more,
+if these were shown at every position: each document has a parameter of its own, and many documents
+with a few impressions bias examination however long the log is. Of very many such documents it
+takes those that were shown most.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from rankwright.clicks.base import add_at
-from rankwright.clicks.examination import PBM
 from rankwright.clicks.figures import import_matplotlib, line_style, new_axes, plain_axes
-from rankwright.clicks.sessions import CellCounter, Cells, LogParts, PairTable, parts_of
-from rankwright.core.types import F64, I64
-from rankwright.data.click_log import ClickLog
+from rankwright.clicks.propensity import estimate_propensity
+from rankwright.clicks.sessions import check_log, sums_of
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.click_log import ClickCounts, ClickLog
 from rankwright.errors import DataError, counted, quoted
 
 _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
 _SHOWN_OFTEN = 20
+_MOST_COUNTS = 20_000  # of pairs at positions: more hardly narrow the interval, but take long
 _SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that it has no click
 _MUCH_OF_LOG = 0.5
 _MOVED_ENOUGH = 0.05  # share of impressions of pairs that were shown at several positions
@@ -154,13 +154,8 @@ class LogProfile:
         return plain_axes(ax)
 
 
-def inspect_log(log: LogParts | Sequence[ClickLog]) -> LogProfile:
-    """Look through a log, once, and return what it holds and what in it will mislead.
-
-    Parameters
-    ----------
-    log
-        A `ClickLog`, a list of these, or what `open_log` returns, which is read in parts.
+def inspect_log(log: ClickLog) -> LogProfile:
+    """Count what a log holds, and return it with findings on what in it will mislead.
 
     Examples
     --------
@@ -171,90 +166,62 @@ def inspect_log(log: LogParts | Sequence[ClickLog]) -> LogProfile:
     >>> found.findings[0]
     'only 0.0% of impressions are of documents that a query showed at several ...
     """
-    counter = CellCounter(lambda part: part.position.astype(np.int64) - 1)
-    seen = _Sessions(counter.table)
-    for part in parts_of(log):
-        counter.add(part)
-        seen.add(part)
-    cells = counter.cells()
-    if not len(cells.context):
+    check_log(log)
+    if not log.n_impressions:
         raise DataError("the log has no impressions.")
-    pair, table = cells.pair(), counter.table
-    clicks_of_query = np.bincount(table.query[pair], cells.clicked, len(seen.of_query))
-    unclicked = (clicks_of_query == 0.0) & (seen.of_query >= _SESSIONS_TO_JUDGE)
-    several = np.diff(cells.indptr) > 1
-    positions = _by_position(cells, table, moved=bool(several.any()))
+    counts = log.counts()
+    pair = _pair_of_count(counts)
+    weight = np.ones(log.n_sessions) if log.weight is None else log.weight
+    sessions = float(weight.sum())
+    of_query = sums_of(log.query, weight, log.n_queries)
+    clicks_of_query = sums_of(counts.query, counts.clicks, log.n_queries)
+    unclicked = (clicks_of_query == 0.0) & (of_query >= _SESSIONS_TO_JUDGE)
+    several = (np.bincount(pair) > 1)[pair]
     profile = LogProfile(
-        sessions=seen.sessions,
-        impressions=float(cells.shown.sum()),
-        clicks=float(cells.clicked.sum()),
-        queries=len(table.query_ids),
-        documents=len(table.document_ids),
-        pairs=len(table),
-        shortest=seen.shortest,
-        longest=seen.longest,
-        without_click=seen.unclicked / seen.sessions,
-        moved=float(cells.shown[several[pair]].sum() / cells.shown.sum()),
+        sessions=sessions,
+        impressions=float(counts.impressions.sum()),
+        clicks=float(counts.clicks.sum()),
+        queries=log.n_queries,
+        documents=log.n_documents,
+        pairs=int(pair[-1]) + 1,
+        shortest=int(log.sizes.min()),
+        longest=int(log.sizes.max()),
+        without_click=float(weight[_clicks_of_session(log) == 0].sum()) / sessions,
+        moved=float(counts.impressions[several].sum() / counts.impressions.sum()),
         unclicked_queries=int(unclicked.sum()),
-        unclicked_share=float(seen.of_query[unclicked].sum() / seen.sessions),
-        positions=positions,
+        unclicked_share=float(of_query[unclicked].sum() / sessions),
+        positions=_by_position(counts, pair),
         findings=(),
     )
-    findings = tuple(_findings(profile, seen))
-    return replace(profile, findings=findings)
+    return replace(profile, findings=tuple(_findings(profile, log, weight, of_query)))
 
 
-class _Sessions:
-    """What is added up session by session."""
-
-    def __init__(self, table: PairTable) -> None:
-        self.table = table
-        self.sessions = self.unclicked = 0.0
-        self.long: F64 = np.zeros(0)  # sessions by length, and those clicked throughout
-        self.all_clicked: F64 = np.zeros(0)
-        self.shortest, self.longest = 1 << 62, 0
-        self.of_query: F64 = np.zeros(0)
-        self.users: Counter[Any] = Counter()
-
-    def add(self, part: ClickLog) -> None:
-        """Take the sessions of a part, whose queries are in the table."""
-        if not part.n_sessions:
-            return
-        weight = np.ones(part.n_sessions) if part.weight is None else part.weight
-        clicks: I64 = np.bincount(part.session_of_impression(), part.click, part.n_sessions).astype(
-            np.int64
-        )
-        long = part.sizes >= _ALL_CLICKED_LENGTH
-        self.sessions += float(weight.sum())
-        self.unclicked += float(weight[clicks == 0].sum())
-        self.long = add_at(self.long, part.sizes[long], weight[long])
-        throughout = long & (clicks == part.sizes)
-        self.all_clicked = add_at(self.all_clicked, part.sizes[throughout], weight[throughout])
-        self.shortest = min(self.shortest, int(part.sizes.min()))
-        self.longest = max(self.longest, int(part.sizes.max()))
-        self.of_query = add_at(self.of_query, self.table.query_codes(part), weight)
-        if part.user is not None:
-            self.users.update(part.user.tolist())
+def _clicks_of_session(log: ClickLog) -> I64:
+    session = log.session_of_impression()
+    return np.bincount(session, log.click, log.n_sessions).astype(np.int64)
 
 
-def _by_position(cells: Cells, pairs: PairTable, *, moved: bool) -> tuple[PositionClicks, ...]:
-    n = int(cells.context.max()) + 1
-    shown = add_at(np.zeros(n), cells.context, cells.shown)
-    clicked = add_at(np.zeros(n), cells.context, cells.clicked)
+def _pair_of_count(counts: ClickCounts) -> I64:
+    """Return the number of the (query, document) pair of each count, which are in its order."""
+    new = (np.diff(counts.query) != 0) | (np.diff(counts.document) != 0)
+    return np.concatenate(([0], np.cumsum(new)))
+
+
+def _by_position(counts: ClickCounts, pair: I64) -> tuple[PositionClicks, ...]:
+    shown = sums_of(counts.position, counts.impressions)
+    clicked = sums_of(counts.position, counts.clicks)
     here = np.flatnonzero(shown > 0)
     low, high = wilson(clicked[here], shown[here])
-    relative = np.full((3, n), np.nan)
-    if moved and clicked.any():
-        relative = relative_examination(cells, pairs, int(here[0]))
+    examination = _relative_examination(counts, pair, here)
     return tuple(
         PositionClicks(
-            int(k) + 1,
+            int(k),
             float(shown[k]),
             float(clicked[k]),
             float(clicked[k] / shown[k]),
             float(low[i]),
             float(high[i]),
-            *(float(values[k]) for values in relative),
+            *(float(values[i]) for values in examination),
         )
         for i, k in enumerate(here)
     )
@@ -269,36 +236,49 @@ def wilson(successes: F64, trials: F64) -> tuple[F64, F64]:
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
-def relative_examination(cells: Cells, pairs: PairTable, first: int) -> F64:
-    """Return examination relative to a position, and the ends of its interval of 95 %."""
-    model = PBM(max_iter=500).fit_cells(_well_known(cells), pairs)
-    examination, used = model.parameters_["examination"], np.unique(cells.context)
-    gamma, at = examination[used], int(np.searchsorted(used, first))
-    log_covariance = model.covariance_ / np.outer(gamma, gamma)
-    own = np.diag(log_covariance)
-    with np.errstate(invalid="ignore"):
-        error = np.sqrt(own + own[at] - 2.0 * log_covariance[at])
-    spread = np.exp(norm.ppf(0.5 + _CONFIDENCE / 2.0) * error)
-    ratio = gamma / gamma[at]
-    found = np.full((3, len(examination)), np.nan)
-    found[:, used] = ratio, ratio / spread, ratio * spread
-    return found
+def _relative_examination(counts: ClickCounts, pair: I64, positions: I64) -> AnyArray:
+    """Return examination at the positions shown, relative to the first, and its interval."""
+    unknown = np.full((3, len(positions)), np.nan)
+    kept = _well_known(counts, pair)
+    place = np.searchsorted(positions, counts.position[kept])
+    impressions, clicks = counts.impressions[kept], counts.clicks[kept]
+    clicked = np.bincount(place, clicks, len(positions)) > 0.0
+    if not clicked[0]:
+        return unknown
+    log = ClickLog.from_arrays(  # a session of one impression for the clicks of each count, ...
+        np.tile(counts.query[kept], 2),
+        np.tile(counts.document[kept], 2),
+        np.repeat([True, False], len(kept)),
+        session_sizes=np.ones(2 * len(kept), np.int64),
+        position=np.tile(place + 1, 2),
+        weight=np.concatenate((clicks, impressions - clicks)),  # ... and one for the others
+    )
+    try:
+        found = estimate_propensity(log, "pbm")
+    except DataError:  # no document was shown at several positions
+        return unknown
+    nothing = unknown[0]
+    low, high = (nothing if one is None else one for one in (found.low, found.high))
+    return np.where(clicked, np.stack((found.examination, low, high)), np.nan)
 
 
-def _well_known(cells: Cells) -> Cells:
-    """Return the cells of pairs at several positions that were shown often, or else all."""
-    sizes = np.diff(cells.indptr)
-    shown = np.add.reduceat(cells.shown, cells.indptr[:-1])
-    for enough in (shown >= _SHOWN_OFTEN, shown > 0.0):
-        kept = enough & (sizes > 1)
-        here = np.repeat(kept, sizes)
-        if len(np.unique(cells.context[here])) == len(np.unique(cells.context)):
-            indptr = np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64)
-            return Cells(indptr, cells.context[here], cells.shown[here], cells.clicked[here])
-    return cells
+def _well_known(counts: ClickCounts, pair: I64) -> I64:
+    """Return the counts of pairs at several positions that were shown most, or else all."""
+    size, shown = np.bincount(pair), np.bincount(pair, counts.impressions)
+    several = size > 1
+    often = several & (shown >= _SHOWN_OFTEN)
+    order = np.argsort(np.where(often, -shown, 0.0), kind="stable")
+    most = np.zeros(len(size), bool)
+    most[order[np.cumsum(size[order]) <= _MOST_COUNTS]] = True
+    positions = len(np.unique(counts.position))
+    for pairs in (often & most, often, several):
+        kept = np.flatnonzero(pairs[pair])
+        if len(np.unique(counts.position[kept])) == positions:
+            return kept
+    return np.arange(len(pair))
 
 
-def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
+def _findings(profile: LogProfile, log: ClickLog, weight: F64, of_query: F64) -> list[str]:
     """Return what will mislead, as sentences."""
     found = []
     if profile.clicks == 0.0:
@@ -314,26 +294,27 @@ def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
             "several positions: position bias and relevance can hardly be separated; randomise "
             "results, or use a model with features."
         )
-    throughout = float(seen.all_clicked.sum())
     rates = np.cumprod([1.0, *(one.rate for one in profile.positions)])
-    rates = rates[np.minimum(np.arange(len(seen.long)), len(rates) - 1)]
-    if throughout > _ALL_CLICKED_TIMES * float(rates @ seen.long):
+    long = log.sizes >= _ALL_CLICKED_LENGTH
+    by_chance = float(rates[np.minimum(log.sizes[long], len(rates) - 1)] @ weight[long])
+    throughout = float(weight[long & (_clicks_of_session(log) == log.sizes)].sum())
+    if throughout > _ALL_CLICKED_TIMES * by_chance:
         found.append(
             f"in {throughout:,.0f} sessions every one of {_ALL_CLICKED_LENGTH} or more "
             "documents was clicked, as bots do: leave these sessions out."
         )
-    if seen.users:
-        found += _busy_users(seen.users)
+    if log.user is not None:
+        found += _busy_users(log.user)
     if profile.unclicked_queries:
         found.append(
             f"{counted(profile.unclicked_queries, 'query')} with {_SESSIONS_TO_JUDGE} sessions or "
             f"more ({profile.unclicked_share:.1%} of sessions) had no click: the answer may be "
             "on the result page, or clicks were not logged."
         )
-    if profile.queries > 1 and seen.of_query.max() > _MUCH_OF_LOG * profile.sessions:
-        busiest = seen.table.query_ids[int(seen.of_query.argmax())]
+    if profile.queries > 1 and of_query.max() > _MUCH_OF_LOG * profile.sessions:
+        busiest = log.query_ids[int(of_query.argmax())]
         found.append(
-            f"query {quoted(busiest)} has {seen.of_query.max() / profile.sessions:.0%} of all "
+            f"query {quoted(busiest)} has {of_query.max() / profile.sessions:.0%} of all "
             "sessions: what is learnt is mostly about it."
         )
     if profile.clicks < _FEW_CLICKS:
@@ -341,8 +322,8 @@ def _findings(profile: LogProfile, seen: _Sessions) -> list[str]:
     return found + _no_bias(profile)
 
 
-def _busy_users(users: Counter[Any]) -> list[str]:
-    counts = np.array(sorted(users.values()))
+def _busy_users(users: AnyArray) -> list[str]:
+    counts = np.array(list(Counter(users.tolist()).values()))
     busy = counts > _BUSY * np.median(counts)
     if not busy.any():
         return []

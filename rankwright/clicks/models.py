@@ -1,19 +1,18 @@
-"""Click models by their name, and from a file."""
+"""Click models by their name."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from rankwright.clicks.base import ClickModel, restored
-from rankwright.clicks.chains import CCM, DBN, DCM, SDBN, Cascade
-from rankwright.clicks.examination import PBM, UBM, TrustPBM
+from rankwright.clicks.base import ClickModel
+from rankwright.clicks.chains import DBN, DCM, SDBN, Cascade
+from rankwright.clicks.examination import PBM, UBM
 from rankwright.clicks.rates import DCTR, GCTR, RCTR
 from rankwright.errors import UsageError
 from rankwright.registry import unknown
 
 MODELS: dict[str, type[Any]] = {
-    kind.name: kind for kind in (GCTR, RCTR, DCTR, PBM, TrustPBM, UBM, Cascade, DCM, SDBN, DBN, CCM)
+    kind.name: kind for kind in (GCTR, RCTR, DCTR, PBM, UBM, Cascade, DCM, SDBN, DBN)
 }
 
 
@@ -33,17 +32,3 @@ def model(name: str, **params: Any) -> ClickModel:
     except TypeError as error:
         raise UsageError(f"click model '{name}': {error}.") from None
     return made
-
-
-def load_model(path: str | Path) -> ClickModel:
-    """Read a click model that was written by its method ``save``.
-
-    Examples
-    --------
-    >>> from rankwright import clicks
-    >>> log = clicks.ClickLog.from_arrays([7, 7], list("abab"), [1, 0, 0, 1], session_sizes=[2, 2])
-    >>> clicks.SDBN().fit(log).save("sdbn.click")
-    >>> clicks.load_model("sdbn.click")
-    SDBN()
-    """
-    return restored(MODELS, path)

@@ -12,13 +12,12 @@ nothing about positions.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
 
-from rankwright.clicks.base import ClickModel, add_at
-from rankwright.clicks.sessions import LogParts, PairTable, Sessions, parts_of
+from rankwright.clicks.base import ClickModel
+from rankwright.clicks.sessions import PairTable, Sessions, check_log, sums_of
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.click_log import ClickLog
 
@@ -27,24 +26,19 @@ class _Rates(ClickModel):
     """A rate for each code of an impression."""
 
     of_pairs: ClassVar[tuple[str, ...]] = ()
-    parameter_names: ClassVar[tuple[str, ...]] = ("rate",)
 
     def __init__(self, *, smoothing: float = 1.0, n_jobs: int | None = None) -> None:
         self.smoothing = smoothing
         self.n_jobs = n_jobs
 
-    def fit(self, log: LogParts | Sequence[ClickLog]) -> Self:
+    def fit(self, log: ClickLog) -> Self:
         """Count impressions and clicks; see `ClickModel.fit`."""
         self._check_params()
-        pairs, shown, clicked = PairTable(), np.zeros(0), np.zeros(0)
-        for part in parts_of(log):
-            pair = pairs.codes(part, grow=True) if self.of_pairs else part.position
-            code, weight = self._code(part.position, pair), part.impression_weights()
-            shown, clicked = add_at(shown, code, weight), add_at(clicked, code, weight * part.click)
-        self.pairs_ = pairs
-        rate = self._smoothed(clicked, shown)
-        self.parameters_ = {"rate": rate}
-        self.standard_errors_ = {"rate": self._binomial_errors(rate, shown)}
+        check_log(log)
+        self.pairs_, pair = PairTable.of(log)
+        code, weight = self._code(log.position, pair), log.impression_weights()
+        shown, clicked = sums_of(code, weight), sums_of(code, weight * log.click)
+        self.parameters_ = {"rate": self._smoothed(clicked, shown)}
         return self
 
     @abstractmethod

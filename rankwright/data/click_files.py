@@ -119,7 +119,7 @@ def open_log(
     features: RankingData | None = None,
     **options: Any,
 ) -> LogFile:
-    """Return a click log that stays in its file: click models read it part by part.
+    """Return a click log that stays in its file: `score_interleaving` reads it part by part.
 
     Parameters
     ----------
@@ -131,9 +131,8 @@ def open_log(
     >>> from rankwright import clicks
     >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 1], session_sizes=[2, 2])
     >>> clicks.save_log(log, "log.parquet")
-    >>> model = clicks.DCTR(smoothing=0).fit(clicks.open_log("log.parquet"))
-    >>> model.parameters_["rate"]
-    array([1., 0.])
+    >>> sum(part.n_impressions for part in clicks.open_log("log.parquet").parts())
+    4
     """
     refuse_address(path)
     name = format or _format_of(path)

@@ -9,7 +9,7 @@ into ``query_ids`` and ``document_ids``. Features stay in a table of their own, 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
@@ -36,7 +36,6 @@ I32 = NDArray[np.int32]
 HIGHEST_POSITION = 10_000
 """The highest position of an impression: models keep numbers for each."""
 
-_IMPRESSIONS_PER_PART = 1 << 22
 _PER_IMPRESSION = ("document", "position", "click", "propensity", "row", "team", "credit")
 _PER_SESSION = ("query", "time", "user", "weight")
 
@@ -554,21 +553,6 @@ class ClickLog:
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         at = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
         return self._replace(indptr=indptr, **self._taken(at, chosen))
-
-    def consecutive(self, lo: int, hi: int) -> ClickLog:
-        """Return sessions lo to hi, as views of the arrays of this log."""
-        at = slice(int(self.indptr[lo]), int(self.indptr[hi]))
-        indptr = self.indptr[lo : hi + 1] - self.indptr[lo]
-        return self._replace(indptr=indptr, **self._taken(at, slice(lo, hi)))
-
-    def parts(self, *, impressions: int = _IMPRESSIONS_PER_PART) -> Iterator[ClickLog]:
-        """Yield the log in parts of whole sessions, of about so many impressions each."""
-        lo = 0
-        while lo < self.n_sessions:
-            end = np.searchsorted(self.indptr, self.indptr[lo] + impressions, side="right") - 1
-            hi = max(lo + 1, int(end))
-            yield self.consecutive(lo, hi)
-            lo = hi
 
     def _taken(self, at: Any, sessions: Any) -> dict[str, Any]:
         taken = {name: _take(getattr(self, name), at) for name in _PER_IMPRESSION}

@@ -4,7 +4,7 @@ from cases import each
 from click_sessions import listed, random_log
 from reference.click_models import chain_likelihood, chain_step, conditionals, marginals
 
-from rankwright.clicks import CCM, DBN, DCM, SDBN, Cascade, ClickLog
+from rankwright.clicks import DBN, DCM, SDBN, Cascade, ClickLog
 
 LOG = random_log()
 
@@ -15,13 +15,11 @@ def parts_of_chain(model):
     alpha = values["attractiveness"]
     if model.name == "sdbn":
         return alpha, values["satisfaction"], (1.0, 1.0, 0.0)
-    if model.name == "dbn":
-        gamma = values["continuation"][0]
-        return alpha, values["satisfaction"], (gamma, gamma, 0.0)
-    return alpha, alpha, [values[name][0] for name in model.parameter_names[1:]]
+    gamma = values["continuation"][0]
+    return alpha, values["satisfaction"], (gamma, gamma, 0.0)
 
 
-@each("kind", [SDBN, DBN, CCM])
+@each("kind", [SDBN, DBN])
 def test_probabilities_are_those_of_enumeration(kind):
     model = kind().fit(LOG)
     given = model.click_probabilities(LOG)
@@ -53,32 +51,21 @@ def test_probabilities_of_dcm_and_cascade_follow_their_definition():
         np.testing.assert_allclose(cascade.click_probabilities(one), expected)
 
 
-@each("kind", [DBN, CCM])
-def test_iterations_of_em_are_those_of_enumeration(kind):
-    model = kind(max_iter=3, tol=0.0).fit(LOG)
-    sessions, n = listed(model, LOG), len(model.pairs_)
-    alpha, sigma, t = np.full(n, 0.5), np.full(n, 0.5), np.full(3, 0.5)
-    if kind is DBN:
-        t[2] = 0.0
+def test_iterations_of_em_are_those_of_enumeration():
+    model = DBN(max_iter=3, tol=0.0).fit(LOG)
+    sessions, n = listed(model, LOG), model.pairs_.n_pairs
+    alpha, sigma, t = np.full(n, 0.5), np.full(n, 0.5), np.array([0.5, 0.5, 0.0])
 
     def smoothed(counts):
         return np.minimum((counts[..., 0] + 1.0) / (counts[..., 1] + 2.0), 1.0 - 1e-6)
 
     for _ in range(3):
         of_alpha, of_sigma, of_t = chain_step(sessions, alpha, sigma, t)
-        if kind is DBN:
-            gamma = smoothed(of_t[0] + of_t[1])
-            alpha, sigma, t = smoothed(of_alpha), smoothed(of_sigma), np.array([gamma, gamma, 0.0])
-        else:
-            alpha = sigma = smoothed(of_alpha + of_sigma)
-            t = smoothed(of_t)
+        gamma = smoothed(of_t[0] + of_t[1])
+        alpha, sigma, t = smoothed(of_alpha), smoothed(of_sigma), np.array([gamma, gamma, 0.0])
     np.testing.assert_allclose(model.parameters_["attractiveness"], alpha, rtol=1e-12)
-    if kind is DBN:
-        np.testing.assert_allclose(model.parameters_["satisfaction"], sigma, rtol=1e-12)
-        np.testing.assert_allclose(model.parameters_["continuation"], t[:1], rtol=1e-12)
-    else:
-        found = [model.parameters_[name][0] for name in model.parameter_names[1:]]
-        np.testing.assert_allclose(found, t, rtol=1e-12)
+    np.testing.assert_allclose(model.parameters_["satisfaction"], sigma, rtol=1e-12)
+    np.testing.assert_allclose(model.parameters_["continuation"], t[:1], rtol=1e-12)
     assert (np.diff(model.curve_) > 0).all()
 
 
@@ -93,29 +80,3 @@ def test_counts_go_down_to_the_first_or_the_last_click():
     np.testing.assert_allclose(dcm["continuation"], [0.5, 1.0, 0.0, 0.5])
     sdbn = SDBN(smoothing=0.0).fit(log).parameters_
     np.testing.assert_allclose(sdbn["satisfaction"], [0.5, 0.0, 1.0, 0.5])
-
-
-@each("kind", [DBN, CCM])
-def test_simulated_clicks_bring_back_the_model_within_its_standard_errors(kind):
-    shape = ClickLog.from_arrays([0], np.arange(6), np.zeros(6), session_sizes=[6])
-    true = kind(max_iter=1).fit(shape)
-    true.parameters_["attractiveness"] = np.array([0.7, 0.5, 0.4, 0.3, 0.2, 0.1])
-    if kind is DBN:
-        true.parameters_["satisfaction"] = np.linspace(0.2, 0.7, 6)
-        true.parameters_["continuation"] = np.array([0.8])
-    else:
-        for name, value in zip(true.parameter_names[1:], (0.8, 0.9, 0.2), strict=True):
-            true.parameters_[name] = np.array([value])
-    rng, n = np.random.default_rng(0), 6000
-    shown = np.concatenate([rng.permutation(6)[:5] for _ in range(n)])
-    lists = ClickLog.from_arrays(np.zeros(n, int), shown, np.zeros(5 * n), session_sizes=[5] * n)
-    off, said = [], []
-    for seed in range(8):
-        model = kind(max_iter=400).fit(true.simulate(lists, random_state=seed))
-        codes = model.pairs_.document_ids[model.pairs_.document].argsort()
-        for name, value in true.parameters_.items():
-            order = codes if name in kind.of_pairs else slice(None)
-            off.append(model.parameters_[name][order] - value)
-            said.append(model.standard_errors_[name][order])
-    z = np.concatenate(off) / np.concatenate(said)
-    assert 0.6 < np.sqrt(np.mean(z**2)) < 1.5

@@ -1,6 +1,4 @@
-import numpy as np
 import pytest
-from click_sessions import random_log
 
 from rankwright.clicks import DCTR, GCTR, RCTR, ClickLog
 from rankwright.errors import UsageError
@@ -24,24 +22,12 @@ def test_rates_are_smoothed_clicks_of_impressions():
     ]  # fmt: skip
 
 
-def test_standard_errors_are_binomial():
-    model = DCTR().fit(LOG)
-    assert model.standard_errors_["rate"][0] == pytest.approx(np.sqrt(0.8 * 0.2 / 5))
-
-
 def test_what_was_not_in_the_log_has_a_rate_of_one_half():
     model = DCTR().fit(LOG)
     other = ClickLog.from_arrays(["a", "c"], [9, 1], [0, 0], session_sizes=[1, 1])
     assert model.click_probabilities(other).tolist() == [0.5, 0.5]
     deep = ClickLog.from_arrays(["a"], [1], [0], session_sizes=[1], position=[3])
     assert RCTR().fit(LOG).click_probabilities(deep).tolist() == [0.5]
-
-
-def test_logs_in_parts_give_the_same_model():
-    log = random_log()
-    whole = DCTR().fit(log)
-    parts = DCTR().fit([log.select(np.arange(20)), log.select(np.arange(20, 60))])
-    assert (whole.click_probabilities(log) == parts.click_probabilities(log)).all()
 
 
 def test_smoothing_is_checked():

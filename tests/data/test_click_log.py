@@ -117,7 +117,7 @@ def test_lists_may_be_empty_where_queries_are_given_per_session():
         ClickLog.from_arrays(["a", "a", "b"], [1, 2, 3], [0, 1, 0], session_sizes=[2, 0, 0, 1])
 
 
-def test_select_and_parts_keep_whole_sessions(rows):
+def test_select_keeps_whole_sessions(rows):
     log = ClickLog.from_arrays(**rows, user=["x", "x", "y", "y", "z", "z"])
     some = log.select([2, 0])
     assert shown(some) == [2, 1, 1, 2]
@@ -125,9 +125,6 @@ def test_select_and_parts_keep_whole_sessions(rows):
     assert shown(log.select(np.array([False, True, False]))) == [3, 1]
     with pytest.raises(UsageError, match="from 0 to 2"):
         log.select([3])
-    parts = list(log.parts(impressions=4))
-    assert [part.n_sessions for part in parts] == [2, 1]
-    assert [one for part in parts for one in shown(part)] == shown(log)
 
 
 def test_concatenated_logs_share_ids_by_their_value(rows):
@@ -234,7 +231,6 @@ def test_teams_and_credit_follow_their_impressions():
     assert log.team.tolist() == [1, 0, 1, 0, 1]
     assert log.credit.ravel().tolist() == [2, 1, 3, 4, 5]
     assert log.select([1]).team.tolist() == [1, 0, 1]
-    assert [part.credit.shape for part in log.parts(impressions=2)] == [(2, 1), (3, 1)]
     assert "with interleaving" in repr(log)
 
 

@@ -108,16 +108,3 @@ def examination_step(cells, alpha, gamma):
             of_alpha[u] += weight * p / total * np.array([a, 1])
             of_gamma[k] += weight * p / total * np.array([e, 1])
     return of_alpha, of_gamma
-
-
-def trust_step(cells, theta, a, b):
-    """Return expected (successes, trials) of theta, a and b; cells as in `examination_step`."""
-    of_theta, of_a, of_b = np.zeros((len(theta), 2)), np.zeros((len(a), 2)), np.zeros((len(b), 2))
-    for u, k, clicked, weight in cells:
-        one = theta[u] * (a[k] if clicked else 1.0 - a[k])
-        other = (1.0 - theta[u]) * (b[k] if clicked else 1.0 - b[k])
-        relevant = weight * one / (one + other)
-        of_theta[u] += relevant, weight
-        of_a[k] += relevant * clicked, relevant
-        of_b[k] += (weight - relevant) * clicked, weight - relevant
-    return of_theta, of_a, of_b
