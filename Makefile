@@ -48,8 +48,9 @@ bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA
 reproduce: $(VENV)/.all  ## tables and figures of the papers, in build/reproduction; TABLE=name for one, TABLE=list for all names
 	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all)
 
-soak: $(VENV)/.soak  ## long fuzzing, attacks, kills, a server under load; kept in docs/checks; SOAK_FLAGS="--only kills"
-	$(BIN)/python tools/checks.py soak $(SOAK_FLAGS)
+soak: $(VENV)/.soak  ## damaged input, kills, a server under load: RANKWRIGHT_SOAK_SECONDS (45) each; then property tests anew
+	$(BIN)/python -m pytest -n auto -m soak
+	$(BIN)/python -m pytest -n auto -m "hypothesis and not soak and not slow" --hypothesis-profile=soak
 
 wheel: $(VENV)/.release  ## build and check the sdist and the wheel, and use the wheel in an empty environment
 	rm -rf dist build/wheel

@@ -12,7 +12,7 @@ QUICK = (
     *("train", "checkpoint", "tune storage", "evaluate", "rank csv", "ranklib", "export json"),
     *("convert txt", "convert store", "convert parquet"),
 )
-"""One for each way of writing; ``fuzz/interruptions.py`` runs all."""
+"""One for each way of writing; `make soak` runs all."""
 
 
 def test_what_cannot_be_written_is_a_sentence_and_leaves_what_was_there(tmp_path):

@@ -8,10 +8,12 @@ import socket
 import ssl
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from served import documents, save_model
 from server_process import certificate, serving
+from soak import SECONDS
 
 from rankwright.persist.container import read_parts, write_parts
 from rankwright.serve.server import _bound
@@ -106,6 +108,32 @@ def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files
     scores = {score for client in clients for score in client.answers}
     assert len(scores) == 3  # each model served some
     assert server.lines[-1]["event"] == "stopped"
+
+
+@pytest.mark.soak
+def test_many_clients_are_answered_while_files_are_replaced_and_memory_does_not_grow(files):
+    with serving(f"web={files / 'web.rw'}", "--reload-seconds", 0.2) as server:
+        clients = [Client(server.port) for _ in range(200)]
+        until(lambda: all(client.answers or client.errors for client in clients))
+        before, ends, turn = resident_megabytes(server.process.pid), time.monotonic() + SECONDS, 0
+        while time.monotonic() < ends:
+            turn += 1
+            (files / "fresh.rw").write_bytes((files / f"{turn % 3}.rw").read_bytes())
+            os.replace(files / "fresh.rw", files / "web.rw")
+            time.sleep(min(1.0, SECONDS / 10))
+        after = resident_megabytes(server.process.pid)
+        server.process.send_signal(signal.SIGTERM)
+        for client in clients:
+            client.join(60)
+        assert server.end() == 0
+    assert [client.errors for client in clients if client.errors] == []
+    assert after < 1.5 * before + 50
+    assert server.count("model replaced") > turn // 2
+
+
+def resident_megabytes(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def test_a_hostile_file_neither_stalls_nor_replaces_the_model(files):

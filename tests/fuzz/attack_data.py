@@ -1,0 +1,231 @@
+"""Files of data: every format that is read, stores, click logs, and compiled kernels."""
+
+import logging
+import shutil
+import warnings
+from dataclasses import replace
+from functools import cache
+
+import numba
+import numpy as np
+from click_sessions import random_log
+from damage import Attack
+from scipy import sparse
+from small_data import small_data
+
+import rankwright as rw
+from rankwright import clicks
+from rankwright.core import kernel_cache
+from rankwright.core.kernels import copy_values
+from rankwright.data.files import load, save
+from rankwright.data.inspect import inspect
+from rankwright.data.store import Store
+from rankwright.data.trec import judge_run
+
+METRICS = "ndcg(gain=linear)@10,map,mrr"
+
+
+def folder_of(folder, name, files):
+    """Write an input that is a folder of files; return it."""
+    (folder / name).mkdir()
+    for file, content in files.items():
+        (folder / name / file).write_bytes(content)
+    return folder / name
+
+
+# --- ranking data ------------------------------------------------------------------------------
+
+
+@cache
+def all_columns():
+    """Return data with every optional array."""
+    rows = np.arange(48)
+    return small_data(
+        queries=8,
+        documents=6,
+        features=3,
+        doc_id=np.char.add("d", rows.astype(str)),
+        group=rows % 3,
+        position=rows % 6 + 1,
+        sample_weight=1.0 + rows % 2,
+        query_weight=np.arange(1.0, 9.0),
+        feature_names=["a", "b", "c"],
+    )
+
+
+def write_formats(folder):
+    """Write a folder for each format, named by it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about columns that a format does not hold
+        for name in ("arrow", "csv", "letor", "parquet", "tsv"):
+            save(all_columns(), folder_of(folder, name, {}) / "file", format=name)
+        run = folder_of(folder, "trec", {})
+        save(all_columns(), run / "file", format="trec", qrels=run / "qrels.txt", feature=1)
+    rows = b"".join(b"%d 1:0.5 2:%d\n" % (row % 3, row) for row in range(8))
+    folder_of(folder, "lightgbm", {"file": rows, "file.query": b"4\n4\n"})
+    return sorted(folder.iterdir())
+
+
+def use_formats(path):
+    """Read the file of a folder by its format, and use the data."""
+    options = {"qrels": path / "qrels.txt"} if path.name == "trec" else {}
+    use_data(load(path / "file", format=path.name, **options))
+    if path.name == "trec":
+        run = judge_run(path / "file", path / "qrels.txt")
+        rw.evaluate(run.data, run.scores, METRICS)
+
+
+def use_data(data):
+    """Inspect, evaluate, train on and rank ranking data."""
+    data.to_frame("pyarrow")
+    inspect(data)
+    for model in (
+        rw.models.Linear(missing="zero", max_iter=1),
+        rw.models.Trees(n_estimators=1, num_leaves=3),
+    ):
+        ranker = rw.Ranker(loss="ranknet", model=model)
+        scores = ranker.fit(data).predict(data)
+        ranker.rank(data, top=2).to_frame()
+    rw.evaluate(data, np.nan_to_num(scores), METRICS)
+
+
+def write_stores(folder):
+    """Write a store of dense and one of sparse features."""
+    X = sparse.csr_array(np.where(all_columns().X > 0.3, all_columns().X, 0.0))
+    Store().write(all_columns(), folder / "dense.store")
+    Store().write(replace(all_columns(), X=X), folder / "sparse.store")
+    return [folder / "dense.store", folder / "sparse.store"]
+
+
+def use_stores(path):
+    """Open a store, whole and in part, and use the data."""
+    use_data(Store().read(path))
+    use_data(Store().read_queries(path, 1, 5))
+
+
+FORMATS = Attack(write_formats, use_formats)
+STORES = Attack(write_stores, use_stores)
+
+
+# --- feature logs of search engines, with judgment lists ---------------------------------------
+
+_FEATURES = b'[{"name":"a","value":1.5},{"name":"b"}]'
+_HIT = b'{"_id":"%s","fields":{"_ltrlog":[{"qid:1":' + _FEATURES + b"}]}}"
+_HITS = b'{"hits":{"hits":[%s,%s]}}' % (_HIT % b"d1", _HIT % b"d2")
+_DOCS = b'{"id":"d1","[features]":"a=1.5,b=0.0"},{"id":"d2","[features]":"b=2.0"}'
+_CHILD = b'{"id":"id:n:t::d1","fields":{"matchfeatures":{"a":1.5,"b":0}}}'
+_LOGS = {
+    "plugin": _HITS + b"\n" + _HITS,
+    "msearch": b'{"responses":[' + _HITS + b"]}",
+    "solr": b'{"responseHeader":{"params":{"q":"rambo"}},"response":{"docs":[' + _DOCS + b"]}}",
+    "vespa": b'{"qid":1,"root":{"children":[' + _CHILD + b"]}}",
+}
+_JUDGED = b"# qid:1: rambo*2\n\n3 qid:1 # d1 rambo\n0 qid:1 1:0.5 # d2\n"
+
+
+def write_feature_logs(folder):
+    """Write a log of each engine with a judgment list."""
+    return [
+        folder_of(folder, name, {"log.jsonl": log, "judged.txt": _JUDGED})
+        for name, log in _LOGS.items()
+    ]
+
+
+def use_feature_log(path):
+    """Join a log to its judgment list."""
+    load(path / "log.jsonl", judgments=path / "judged.txt")
+
+
+FEATURE_LOGS = Attack(write_feature_logs, use_feature_log)
+
+
+# --- click logs --------------------------------------------------------------------------------
+
+_INTERLEAVED = b'"teams":[0,1],"interleaving":{"method":"team_draft","rankers":["A","B"],"k":2},'
+_CLICK_LOGS = {
+    "table.csv": b"session,query,document,position,click\n1,a,x,1,0\n1,a,y,2,1\n2,b,x,1,1\n",
+    "sessions.jsonl": b'{"query":"a","documents":["x","y"],"clicks":[0,1],"time":3}\n' * 3,
+    "impressions.jsonl": b"".join(
+        b'{"session":%d,"query":"a","document":"x%d","click":%d}\n' % (i // 2, i, i % 2)
+        for i in range(4)
+    ),
+    "reported.jsonl": (
+        b'{"session":"s","query":"a","documents":["x","y"],' + _INTERLEAVED + b'"clicked":[]}\n'
+        b'{"session":"s","clicked":[2]}\n'
+    ),
+    "interleaved.jsonl": b"".join(
+        b'{"query":"%d",' % query + _INTERLEAVED + b'"documents":["x","y"],"clicks":[0,1]}\n'
+        for query in range(2)
+    ),
+    "log.ubi": (
+        b'{"query_id":"1","user_query":"a","query_response_object_ids":["x","y"]}\n'
+        b'{"action_name":"click","query_id":"1","event_attributes":{"object":{"object_id":"y"}}}\n'
+    ),
+}
+
+
+def write_click_logs(folder):
+    """Write a log of each format."""
+    for name, content in _CLICK_LOGS.items():
+        (folder / name).write_bytes(content)
+    clicks.save_log(random_log(sessions=8), folder / "table.parquet")
+    return sorted(folder.iterdir())
+
+
+def use_click_log(path):
+    """Read a log, look at it, score it and fit models to it."""
+    log = clicks.load_log(path, format=path.suffix.lstrip("."))
+    if log.interleaving is not None:
+        clicks.score_interleaving(log)
+    clicks.inspect_log(log)
+    clicks.DBN(max_iter=2).fit(log).evaluate(log)
+    clicks.PBM(max_iter=2).fit(log)
+
+
+CLICK_LOGS = Attack(write_click_logs, use_click_log)
+
+
+# --- the cache of compiled kernels -------------------------------------------------------------
+#
+# Its files hold pickles and machine code and belong to the user, so they are damaged as by a disk
+# or a killed writer, under digests that no longer match.
+
+_SIGNATURE = (numba.float64[::1], numba.float64[::1])
+
+
+class _OwnCache(kernel_cache.KernelCache):
+    """The cache of `copy_values` in a folder with one entry."""
+
+    def __init__(self, folder):
+        super().__init__(copy_values.py_func)
+        self._own_folder = kernel_cache.Folder(folder)
+
+    def _stored(self, codegen):
+        return self._own_folder
+
+    def _entry(self, sig):
+        return "entry.kernel"
+
+
+def write_kernels(folder):
+    """Write a compiled kernel."""
+    result = copy_values._compiler.compile(_SIGNATURE, None)
+    _OwnCache(folder).save_overload(_SIGNATURE, result)
+    return [folder / "entry.kernel"]
+
+
+def use_kernel(path):
+    """Load a kernel from a copy of the file and call it; a damaged one is not loaded."""
+    logging.disable()
+    folder = path.parent / "in-use"  # damaged entries are removed
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(path, folder / "entry.kernel")
+    loaded = _OwnCache(folder).load_overload(_SIGNATURE, copy_values.targetctx)
+    if loaded is not None:
+        source, copied = np.array([1.0, 2.0]), np.zeros(2)
+        loaded.entry_point(source, copied)
+        assert copied.tolist() == [1.0, 2.0]
+
+
+KERNELS = Attack(write_kernels, use_kernel)
