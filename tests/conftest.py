@@ -3,10 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 
-import found_examples
 import pytest
 from hypothesis import settings
 
@@ -61,23 +59,6 @@ def ohsumed(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OHSUMED (LETOR 3.0, normalised per query) in its five official folds."""
     out = tmp_path_factory.mktemp("ohsumed")
     return _rebuild_folds(data_dir, "OHSUMED_LETOR3/QueryLevelNorm", out)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    found_examples.replay(items)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    soaking = item.config.getoption("--hypothesis-profile", None) == "soak"
-    if soaking and report.failed and call.excinfo is not None:
-        path = found_examples.keep(item, call.excinfo.value)
-        if path is not None:
-            report.sections.append(("found", f"The example is kept in {path}."))
-    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
