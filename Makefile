@@ -12,7 +12,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/contract/test_models.py tests/contract/test_losses.py
 EXTRAS := neural,dask,tune,plot,serve,onnx,logs,parquet,xgboost,docs,dev
 
-.PHONY: demo test test-slow test-lowest lint format pages docs bench reproduce soak wheel setup clean chromium
+.PHONY: demo test test-slow test-lowest lint format docs bench reproduce soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
@@ -35,9 +35,6 @@ lint: $(VENV)/.all  ## style, types and layers
 format: $(VENV)/.all  ## mend what can be mended automatically
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-pages: $(VENV)/.all  ## write the generated parts of docs/ anew
-	$(BIN)/python tools/generate_pages.py
 
 docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 	$(BIN)/python tools/build_site.py
@@ -76,9 +73,11 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable .
 	@touch $@
 
-$(LOWEST)/.core: pyproject.toml tools/lowest_versions.py
+$(LOWEST)/.core: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python tools/lowest_versions.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --python $(LOWEST)/bin/python \
+		--output-file $(LOWEST)/lowest.txt pyproject.toml
 	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet \
 		--constraint $(LOWEST)/lowest.txt --editable . \
 		cvxpy hatchling hypothesis pandas polars pyarrow "pytest>=8.4" pytest-xdist

@@ -77,7 +77,7 @@ from rankwright.rankers.selection import Selection
 
 METHODS = ("doubly_robust", "ips")
 UNITS = ("document", "session")
-_CLIP = 0.05  # the least examination divided by: tools/choose_debiasing.py, on validation parts
+_CLIP = 0.05  # the least examination divided by, chosen on validation parts
 _LEAST = 1e-3  # of t in (6), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData

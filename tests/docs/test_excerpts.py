@@ -1,0 +1,19 @@
+"""The code of the pages on adding a part is in the file that the page names."""
+
+import pytest
+from code_blocks import ROOT, blocks
+
+
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        ("add-a-loss.md", "rankwright/losses/squared.py"),
+        ("add-a-metric.md", "rankwright/metrics/rbp.py"),
+        ("add-an-export.md", "rankwright/export/json.py"),
+    ],
+)
+def test_excerpts_equal_their_source(page, source):
+    path = ROOT / "docs" / page
+    excerpt = next(block for block in blocks(path) if block.language == "python")
+    assert source in path.read_text(encoding="utf-8")
+    assert excerpt.text in (ROOT / source).read_text(encoding="utf-8")
