@@ -39,8 +39,8 @@ format: $(VENV)/.all  ## mend what can be mended automatically
 docs: $(VENV)/.all  ## the documentation site, in build/site; fails at a warning
 	$(BIN)/python tools/build_site.py
 
-bench: $(VENV)/.bench  ## everything against peers, and docs/benchmarks.md; AREA="load trees" for some
-	$(BIN)/python -m benchmarks $(AREA) --results $(if $(AREA),build/benchmarks,docs/benchmarks)
+bench: $(VENV)/.bench  ## ratios against peers; AREA="load trees" for some, BENCH_FLAGS=--record or --list
+	$(BIN)/python -m benchmarks $(AREA) $(BENCH_FLAGS)
 
 reproduce: $(VENV)/.all  ## tables and figures of the papers, in build/reproduction; TABLE=name for one, TABLE=list for all names
 	$(BIN)/python -m reproducibility $(if $(TABLE),$(TABLE),all)

@@ -1,1 +1,1 @@
-"""Benchmarks against peers in the same run: a file per area, floors that fail the run, a page."""
+"""Benchmarks against other tools: one file per area, lower limits in floors.toml."""

@@ -1,39 +1,83 @@
-"""One task given to us and to peers: in turns, the least time of each, quality beside it."""
+"""Run one task with several tools in turns; keep the least time and the quality of each."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
+from importlib.metadata import version as installed_version
 from typing import Any
 
-from .findings import HELD_OUT, Findings, Record
 from .timing import Clock, seconds_of
+
+OURS = "Rankwright"
+HELD_OUT = "NDCG@10 on held-out queries"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The result of one tool on one task: a line of the printed table.
+
+    The package of a tool is its name up to a comma, as in "LightGBM, xendcg".
+    """
+
+    task: str
+    tool: str
+    settings: str
+    seconds: float | None = None
+    quality: float | None = None
+    measure: str = HELD_OUT
+    megabytes: float | None = None
+
+
+@dataclass
+class Results:
+    """The results of an area: ratios between tools, rows, absent tools and failures."""
+
+    ratios: dict[str, float] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: Results) -> None:
+        """Merge other results into these."""
+        self.ratios |= other.ratios
+        self.rows += other.rows
+        self.absent |= other.absent
+        self.failed |= other.failed
+
+    def set_ratio(self, name: str, above: str, below: str) -> None:
+        """Store the seconds of one tool over those of another, if both ran."""
+        seconds = {row.tool: row.seconds for row in self.rows if row.seconds}
+        if above in seconds and below in seconds:
+            self.ratios[name] = seconds[above] / seconds[below]
+
+    def add_failure(self, tool: str, error: Exception) -> None:
+        """Store an exception: a package that is not installed is absent, anything else failed."""
+        if isinstance(error, ImportError) and not version(tool):
+            self.absent[tool] = f"{package_of(tool)} is not installed"
+        else:
+            self.failed[tool] = one_line(error)
 
 
 @dataclass(frozen=True)
 class Contender:
     """A tool and how it does the task.
 
-    ``prepare`` imports the tool, brings the data into its own form and returns the call that is
-    timed; what that call returns goes to ``quality``, which measures it or raises where it is
-    wrong, and ``same`` says what was found equal. ``peer`` is the name on the page, unlike those of
-    other contenders of the task; ``package`` tells the version. ``warm_up`` is for code that is
-    compiled or loaded on its first call; a slow tool that is neither goes without.
+    ``prepare`` imports the tool, converts the data and returns the call that is timed. ``quality``
+    gets the result of the call, and returns a number or raises if the result is wrong. ``rounds``
+    limits the timed calls of a slow tool; ``warm_up=False`` skips its first call that is not timed.
     """
 
-    peer: str
-    package: str
+    tool: str
     settings: str
     prepare: Callable[[], Callable[[], Any]]
     quality: Callable[[Any], float | None] | None = None
     rounds: int | None = None
     warm_up: bool = True
-    same: str = ""
-    note: str = ""
 
 
 def contest(
@@ -43,67 +87,61 @@ def contest(
     rounds: int,
     measure: str = HELD_OUT,
     clock: Clock = time.perf_counter,
-) -> Findings:
-    """Let every contender do the task ``rounds`` times, in turns.
+) -> Results:
+    """Let every contender do the task ``rounds`` times, in turns, after a round not timed.
 
-    One that is not installed is noted as absent, one that raises as failed, each with the reason;
-    the others go on. A contender with its own ``rounds`` takes part in the first turns only; the
-    turn before them is not timed.
+    A tool that is not installed is stored as absent, and one that raises as failed; the others
+    continue.
     """
-    found, calls = Findings(), dict[Contender, Callable[[], Any]]()
-    seconds, results = dict[Contender, float](), dict[Contender, Any]()
-    for one in contenders:
+    results, calls = Results(), dict[Contender, Callable[[], Any]]()
+    seconds, outputs = dict[Contender, float](), dict[Contender, Any]()
+    for contender in contenders:
         try:
-            calls[one] = one.prepare()
-        except Exception as fault:
-            if isinstance(fault, ImportError) and not is_installed(one.package):
-                found.absent[one.peer] = f"{one.package} is not installed"
-            else:
-                found.failed[one.peer] = reason(fault)
+            calls[contender] = contender.prepare()
+        except Exception as error:
+            results.add_failure(contender.tool, error)
     for turn in range(rounds + 1):
-        for one, call in list(calls.items()):
-            if turn > (one.rounds or rounds) or (turn == 0 and not one.warm_up):
+        for contender, call in list(calls.items()):
+            if turn > (contender.rounds or rounds) or (turn == 0 and not contender.warm_up):
                 continue
             try:
-                taken = seconds_of(lambda c=call, o=one: results.update({o: c()}), clock=clock)
-            except Exception as fault:
-                found.failed[one.peer] = reason(fault)
-                del calls[one]
+                taken = seconds_of(lambda f=call, c=contender: outputs.update({c: f()}), clock)
+            except Exception as error:
+                results.failed[contender.tool] = one_line(error)
+                del calls[contender]
                 continue
             if turn > 0:
-                seconds[one] = min(seconds.get(one, math.inf), taken)
-    for one in calls:
+                seconds[contender] = min(seconds.get(contender, math.inf), taken)
+    for contender in calls:
+        tool = contender.tool
         try:
-            quality = one.quality(results[one]) if one.quality else None
-        except Exception as fault:
-            found.failed[one.peer] = reason(fault)
+            quality = contender.quality(outputs[contender]) if contender.quality else None
+        except Exception as error:
+            results.failed[tool] = one_line(error)
             continue
-        found.records.append(
-            Record(
-                task, one.peer, version(one.package), one.settings, seconds[one], quality, measure,
-                same=one.same, note=one.note,
-            )
-        )  # fmt: skip
-    return found
+        row = Row(task, tool, contender.settings, seconds[contender], quality, measure)
+        results.rows.append(row)
+    return results
 
 
-def version(package: str) -> str:
-    """Return the version of an installed package."""
+def package_of(tool: str) -> str:
+    """Return the name of a tool's package."""
+    return tool.partition(",")[0].lower()
+
+
+def version(tool: str) -> str:
+    """Return the version of a tool's package, or an empty text if it is not installed."""
     try:
-        return installed(package)
+        return installed_version(package_of(tool))
     except PackageNotFoundError:
-        return "unknown version"
+        return ""
 
 
-def reason(fault: BaseException) -> str:
-    """Return what went wrong as one line."""
-    return " ".join(f"{type(fault).__name__}: {fault}".split())[:300]
+def one_line(error: BaseException) -> str:
+    """Return an exception as one line of text."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def is_installed(package: str) -> bool:
-    """Return whether there is such a package, be it broken or not."""
-    try:
-        installed(package)
-    except PackageNotFoundError:
-        return False
-    return True
+def call_area(area: str) -> Results:
+    """Import an area and run it."""
+    return importlib.import_module(f"benchmarks.{area}").run()

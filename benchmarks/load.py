@@ -1,15 +1,12 @@
-"""Reading LETOR text: scikit-learn, XGBoost, CatBoost, fastrank; and the peak of memory.
+"""Loading LETOR text: scikit-learn, XGBoost, CatBoost and fastrank; peak memory.
 
-One file of 100,000 rows x 46 features with comments, as LETOR 4.0 has them, into memory. CatBoost
-refuses comments and gets the lines without them; LightGBM reads no query ids from such text, so it
-is no contender. What each has read is compared with what we read: the numbers, to the last bit of
-the type that the tool keeps, or where it does not show them, how many rows there are.
-Memory is that of a process of its own, from after a first read that loads the kernels.
+One file of 100,000 rows x 46 features with comments, as in LETOR 4.0. CatBoost refuses comments and
+gets the lines without them. LightGBM reads no query ids from such text. The loaded values are
+compared with ours. Memory is measured in a process of its own, after a first load that compiles.
 """
 
 from __future__ import annotations
 
-import gzip
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -18,30 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from .contest import Contender, contest
-from .findings import OURS, Findings
-from .timing import apart, memory_in_use, peak_memory
+from rankwright.data.letor import Letor
+
+from .contest import OURS, Contender, Results, contest
+from .timing import in_new_process, peak_memory, reset_peak_memory
 
 ROWS, FEATURES, ROWS_PER_QUERY, ROUNDS = 100_000, 46, 40, 3
 
 
-def run() -> Findings:
+def run() -> Results:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        small, large, packed = folder / "small.txt", folder / "large.txt", folder / "large.txt.gz"
+        small, large = Path(name) / "small.txt", Path(name) / "large.txt"
         write_letor(small, 500)
         write_letor(large, ROWS)
-        packed.write_bytes(gzip.compress(large.read_bytes(), 1))
-        found = _speeds(large)
-        found.note_figure("load_vs_sklearn", found.ratio("scikit-learn", OURS))
-        found.note_figure(
-            "load_vs_sklearn_one_thread", found.ratio("scikit-learn", f"{OURS}, one thread")
-        )
-        for peer in ("XGBoost", "fastrank", "CatBoost"):
-            found.note_figure(f"load_vs_{peer.lower()}", found.ratio(peer, OURS))
-        found.figures["load_memory_vs_arrays_plus_file"] = apart(_memory, small, large)
-        found.figures["load_memory_of_gz_vs_arrays_plus_file"] = apart(_memory, small, packed)
-        return found
+        results = _speeds(large)
+        results.set_ratio("load_vs_sklearn", "scikit-learn", OURS)
+        results.ratios["load_memory_vs_arrays_plus_file"] = in_new_process(_memory, small, large)
+        return results
 
 
 def write_letor(path: Path, rows: int) -> None:
@@ -57,62 +47,47 @@ def write_letor(path: Path, rows: int) -> None:
             stream.write(line % (grades[row], query, *x.tolist(), row))
 
 
-def _speeds(path: Path) -> Findings:
-    from rankwright.data.letor import Letor
-
+def _speeds(path: Path) -> Results:
     X = Letor.read(path).X
-    numbers, narrow = "the same numbers", "the same numbers, as float32"
-    return contest(
-        f"LETOR text, {ROWS:,} x {FEATURES}",
-        [
-            Contender(OURS, "rankwright", "all cores", lambda: lambda: Letor.read(path)),
-            Contender(
-                f"{OURS}, one thread",
-                "rankwright",
-                "n_jobs=1",
-                lambda: lambda: Letor.read(path, n_jobs=1),
-            ),
-            Contender(
-                "scikit-learn",
-                "scikit-learn",
-                "load_svmlight_file(query_id=True), one thread",
-                lambda: _sklearn(path),
-                lambda found: _equal(found[0].toarray(), X),
-                same=numbers,
-            ),
-            Contender(
-                "XGBoost",
-                "xgboost",
-                "DMatrix from libsvm text, all cores",
-                lambda: _xgboost(path),
-                lambda found: _equal(found.get_data().toarray()[:, 1:], X.astype(np.float32)),
-                same=narrow,
-                note="deprecated by XGBoost since 3.1",
-            ),
-            Contender(
-                "CatBoost",
-                "catboost",
-                "Pool from libsvm text without comments, all cores",
-                lambda: _catboost(path),
-                lambda found: _equal(found.get_features(), X.astype(np.float32)),
-                same=narrow,
-            ),
-            Contender(
-                "fastrank",
-                "fastrank",
-                "open_ranksvm, one thread",
-                lambda: _fastrank(path),
-                lambda found: _equal(found.num_instances(), len(X)),
-                same="as many rows",
-            ),
-        ],
-        rounds=ROUNDS,
-    )
+    narrow = X.astype(np.float32)
+    contenders = [
+        Contender(OURS, "all cores", lambda: lambda: Letor.read(path)),
+        Contender(
+            f"{OURS}, one thread",
+            "n_jobs=1",
+            lambda: lambda: Letor.read(path, n_jobs=1),
+        ),
+        Contender(
+            "scikit-learn",
+            "load_svmlight_file(query_id=True), one thread",
+            lambda: _sklearn(path),
+            lambda loaded: _check_equal(loaded[0].toarray(), X),
+        ),
+        Contender(
+            "XGBoost",
+            "DMatrix from libsvm text (deprecated since 3.1), all cores",
+            lambda: _xgboost(path),
+            lambda loaded: _check_equal(loaded.get_data().toarray()[:, 1:], narrow),
+        ),
+        Contender(
+            "CatBoost",
+            "Pool from libsvm text without comments, all cores",
+            lambda: _catboost(path),
+            lambda loaded: _check_equal(loaded.get_features(), narrow),
+        ),
+        Contender(
+            "fastrank",
+            "open_ranksvm, one thread",
+            lambda: _fastrank(path),
+            lambda loaded: _check_equal(loaded.num_instances(), len(X)),
+        ),
+    ]
+    return contest(f"LETOR text, {ROWS:,} x {FEATURES}", contenders, rounds=ROUNDS)
 
 
-def _equal(found: Any, expected: Any) -> None:
-    if not np.array_equal(found, expected):
-        raise AssertionError("what was read is not what we read")
+def _check_equal(loaded: Any, expected: Any) -> None:
+    if not np.array_equal(loaded, expected):
+        raise AssertionError("the loaded values differ from ours")
 
 
 def _sklearn(path: Path) -> Callable[[], Any]:
@@ -124,12 +99,8 @@ def _sklearn(path: Path) -> Callable[[], Any]:
 def _xgboost(path: Path) -> Callable[[], Any]:
     import xgboost as xgb
 
-    def read() -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return xgb.DMatrix(f"{path}?format=libsvm")
-
-    return read
+    warnings.filterwarnings("ignore", module="xgboost")
+    return lambda: xgb.DMatrix(f"{path}?format=libsvm")
 
 
 def _catboost(path: Path) -> Callable[[], Any]:
@@ -148,11 +119,9 @@ def _fastrank(path: Path) -> Callable[[], Any]:
 
 
 def _memory(small: Path, large: Path) -> float:
-    """Return what a read adds to the process, over the arrays and the file together."""
-    from rankwright.data.letor import Letor
-
+    """Return the peak of memory that a load adds, over the sum of its arrays and the file."""
     Letor.read(small)
-    before = memory_in_use()
+    before = reset_peak_memory()
     data = Letor.read(large)
     arrays = sum(a.nbytes for a in (data.X, data.y, data.indptr, data.qid, data.doc_id))
     return (peak_memory() - before) / (arrays + large.stat().st_size)

@@ -1,8 +1,8 @@
-"""LambdaRank's gradients against LightGBM's own, on lists of the size of web search.
+"""LambdaRank gradients against LightGBM's, on lists of the size of web search.
 
-LightGBM does not hand its gradients out: their time is what a round with them takes beyond a round
-whose gradients are given, medians of runs in turn, with the same threads. That ours are the same
-gradients is a test (tests/losses/test_lambdarank.py), not repeated here.
+LightGBM does not return its gradients. Their time is that of a round with them, less that of a
+round with given gradients: medians of runs in turns, with the same threads. A test checks that the
+gradients are equal (tests/losses/test_lambdarank.py).
 """
 
 from __future__ import annotations
@@ -14,35 +14,34 @@ from collections.abc import Callable
 import lightgbm
 import numpy as np
 
+from rankwright import RankingData
 from rankwright.core.parallel import thread_count
-from rankwright.data.ranking_data import RankingData
-from rankwright.losses.lambdarank import LambdaRank
+from rankwright.losses import LambdaRank
 
-from .contest import version
-from .findings import OURS, Findings, Record
+from .contest import OURS, Results, Row
 
 SHAPES = {"1200x100": (1_200, 100), "10000x120": (10_000, 120)}
 ROUNDS, RUNS = 20, 5
 TREE = {"num_leaves": 4, "learning_rate": 0.1, "verbose": -1, "deterministic": True}
-# Few features and leaves: what is not lambdas takes little time, so the difference is exact.
+# Few features and leaves: the rest of a round takes little time, so the difference is exact.
 FEATURES = 4
 
 
-def run() -> Findings:
-    found = Findings()
+def run() -> Results:
+    results = Results()
     for name, shape in SHAPES.items():
-        mine, peer = _seconds(*shape)
-        found.figures[f"lambdarank_vs_lightgbm_{name}"] = mine / peer
-        task, size = f"LambdaRank gradients, {name}", f"truncation 30, {thread_count()} threads"
-        found.records += [
-            Record(task, OURS, version("rankwright"), size, mine),
-            Record(task, "LightGBM", version("lightgbm"), f"lambdarank, {size}", peer),
+        ours, theirs = _seconds(*shape)
+        results.ratios[f"lambdarank_vs_lightgbm_{name}"] = ours / theirs
+        task, settings = f"LambdaRank gradients, {name}", f"truncation 30, {thread_count()} threads"
+        results.rows += [
+            Row(task, OURS, settings, ours),
+            Row(task, "LightGBM", f"lambdarank, {settings}", theirs),
         ]
-    return found
+    return results
 
 
 def _seconds(n_queries: int, n_documents: int) -> tuple[float, float]:
-    """Return our seconds for gradients and curvatures, and LightGBM's; medians of runs in turn."""
+    """Return our seconds for gradients and curvatures, and LightGBM's: medians of runs in turns."""
     rng = np.random.default_rng(0)
     n = n_queries * n_documents
     X = rng.normal(size=(n, FEATURES)).astype(np.float32)

@@ -1,57 +1,88 @@
-"""Memory of work on a store: the peak of anonymous memory, as a share of the size of its features.
+"""Peak memory of training, each tool in a process of its own, and of training from a store.
 
-The ``mslr30k`` shape is written part by part to a store, and the command line trains, evaluates and
-ranks from it under ``--memory``. What the code itself takes, seen on a few queries, is left out. A
-copy of the features would show as 1 or more. ``RANKWRIGHT_BENCH_QUERIES`` makes another size.
+*In memory*: a process holds the features (float32, mslr10k shape), trains a tiny model so that the
+tool is loaded, and then the real one. The ratio is the peak that training adds, over the features.
+Settings are those of the area trees. *From a store*: the features of the mslr30k shape are mapped
+from a file, so only the anonymous memory that a fit adds counts.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from rankwright.data.files import load, save_parts
-from rankwright.data.synthetic_data import synthetic_parts
+import numpy as np
 
-QUERIES, FEW = int(os.environ.get("RANKWRIGHT_BENCH_QUERIES", "4000")), 20
-TREES = ("--set", "n_estimators=3")
+from rankwright import RankingData, load, ranker, synthetic
+from rankwright.data import save
+
+from . import trees
+from .contest import OURS, Results, Row
+from .timing import bytes_of, in_new_process, peak_memory, reset_peak_memory, seconds_of
+
+QUERIES, STORE_QUERIES, CATBOOST_TREES = 2000, 4000, 10
+STORED: dict[str, dict[str, Any]] = {"memr": {}, "lambdamart": {"n_estimators": 3}}
+TOOLS: dict[str, Callable[[RankingData], Callable[[], Any]]] = {
+    OURS: lambda data: trees.ours("lambdamart", data),
+    "LightGBM": lambda data: trees.lightgbm("lambdarank", data),
+    "XGBoost": lambda data: trees.xgboost("rank:ndcg", data),
+    # More trees of CatBoost add no memory.
+    "CatBoost": lambda data: trees.catboost("LambdaMart", data, n_estimators=CATBOOST_TREES),
+    "scikit-learn": trees.histogram_trees,
+}
 
 
-def run() -> dict[str, float]:
-    """Return the peaks, over those of a few queries, by the size of the features."""
+def run() -> Results:
+    results = Results()
+    for tool in TOOLS:
+        try:
+            seconds, added, features = in_new_process(_in_memory, tool, QUERIES)
+        except Exception as error:
+            results.add_failure(tool, error)
+            continue
+        task = f"Memory of boosted trees, features take {features / 2**20:.0f} MB"
+        about = tool, trees.SETTINGS, seconds
+        results.rows.append(Row(task, *about, megabytes=added / 2**20))
+    megabytes = {row.tool: row.megabytes for row in results.rows}
+    if "LightGBM" in megabytes:
+        results.ratios["lambdamart_vs_lightgbm"] = megabytes[OURS] / megabytes["LightGBM"]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part, queries in (("few", FEW), ("many", QUERIES)):
-            save_parts(synthetic_parts("mslr30k", queries=queries), folder / f"{part}.store")
-        size = load(folder / "many.store").X.nbytes
-        few, many = (_peaks(folder, folder / f"{part}.store", size) for part in ("few", "many"))
-        return {name: (many[name] - few[name]) / size for name in many}
+        store = Path(name) / "data.store"
+        save(synthetic("mslr30k", queries=STORE_QUERIES), store, format="store")
+        for name in STORED:
+            results.ratios[f"{name}_vs_features"] = in_new_process(_from_store, name, store)
+    return results
 
 
-def _peaks(folder: Path, store: Path, size: int) -> dict[str, int]:
-    """Return the peak of each verb in bytes; trees have room for half of the features."""
-    model, bound = folder / "memr.rw", f"{300_000_000 + size}B"
-    return {
-        "memr_vs_features": _peak("train", "memr", "--train", store, "--save", model),
-        "evaluate_vs_features": _peak("evaluate", store, "--load", model),
-        "rank_vs_features": _peak("rank", model, store, "-o", folder / "run.txt"),
-        "lambdamart_vs_features": _peak(
-            "train", "lambdamart", "--train", store, *TREES, memory=bound
-        ),
-    }
+def _in_memory(tool: str, queries: int) -> tuple[float, int, int]:
+    """Return seconds, bytes that training adds, and bytes of the features."""
+    data = synthetic("mslr10k", queries=queries)
+    prepare = TOOLS[tool]
+    prepare(data.select(np.arange(20)))()  # loads and compiles
+    fit = prepare(data)
+    before = reset_peak_memory()
+    seconds = seconds_of(fit)
+    return seconds, peak_memory() - before, data.X.nbytes
 
 
-def _peak(*arguments: str | Path, memory: str = "90GB") -> int:
-    command = [sys.executable, "-m", "rankwright", *map(str, arguments), "--memory", memory]
-    done = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
-    found: int = json.loads(done.stdout)["peak_anonymous_bytes"]
-    return found
+def _from_store(name: str, store: Path) -> float:
+    """Return the peak of anonymous memory that a fit adds, over the size of the features."""
+    data, model = load(store), ranker(name, **STORED[name])
+    model.fit(data.select(np.arange(20)))  # loads and compiles
+    samples, done = [bytes_of("RssAnon:")], threading.Event()
 
+    def sample() -> None:  # Linux records no peak of anonymous memory
+        while not done.is_set():
+            samples.append(bytes_of("RssAnon:"))
+            time.sleep(0.005)
 
-if __name__ == "__main__":
-    for name, ratio in run().items():
-        print(f"{name:30s} {ratio:6.2f}")
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    model.fit(data)
+    done.set()
+    sampler.join()
+    return (max(samples) - samples[0]) / data.X.nbytes

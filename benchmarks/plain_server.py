@@ -1,6 +1,6 @@
-"""The server that one writes first: FastAPI, pydantic, and LightGBM's own predict.
+"""A plain server for comparison: FastAPI, pydantic and LightGBM's predict.
 
-``python benchmarks/plain_server.py MODEL.txt`` prints its port, and answers ``POST /rank``.
+``python benchmarks/plain_server.py MODEL.txt`` prints its port and answers ``POST /rank``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RankRequest(BaseModel):
 
 
 class Ranked(BaseModel):
-    """A document in its place."""
+    """A document with its rank."""
 
     rank: int
     id: str
@@ -54,15 +54,9 @@ def application(model: str) -> FastAPI:
     return app
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which prints its port."""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and print the port."""
-        await super().startup(sockets)
-        print(self.servers[0].sockets[0].getsockname()[1], flush=True)
-
-
 if __name__ == "__main__":
-    app = application(sys.argv[1])
-    Server(uvicorn.Config(app, port=0, access_log=False, log_level="warning")).run()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as uvicorn's own sockets
+    print(listener.getsockname()[1], flush=True)
+    config = uvicorn.Config(application(sys.argv[1]), access_log=False, log_level="warning")
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,191 +1,116 @@
-"""The quality of rankings without tuning: every tool at its defaults, public sets, five folds.
+"""Ranking quality without tuning: every tool at its defaults on public sets of five folds.
 
-Boosted trees, ours and the peers', may grow 500 and stop early on the validation part, the peers
-after 50 rounds without a better value; all else is what each tool does when nothing is said.
-NDCG@10 of the test parts by the standard convention, ties averaged. Our best tree ranker is chosen
-by the validation parts, the best peer by the test parts; intervals are of the mean difference by
-query (95 %, by resampling queries). Nothing else is chosen here, and no default was chosen on these
-test parts.
-
-``make bench AREA=quality QUALITY_DATA=DIR`` takes other sets: a folder of LETOR folds (Fold1,
-Fold2, ... or S1.txt, S2.txt, ...), or a folder of such folders.
+Boosted trees may grow 500 trees and stop early on the validation part (peers after 50 rounds
+without an improvement). NDCG@10 of the test parts by the standard convention. Our best tree ranker
+is chosen by the validation parts, the best peer by the test parts. Intervals are of the mean
+difference per query (95 %, bootstrap over queries).
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import rankwright as rw
-from rankwright.data import letor_folds
+from rankwright.data import Fold, letor_folds
 from rankwright.errors import RankwrightError
-from rankwright.metrics.significance import Interval, bootstrap_interval
+from rankwright.metrics.significance import bootstrap_interval
 
-from .contest import is_installed, reason, version
-from .data_sets import data_folder
-from .findings import OURS, Findings, Record
+from .contest import OURS, Results, Row
+from .data_sets import LETOR_SETS, data_folder
 
-SETS = ("OHSUMED_LETOR3/QueryLevelNorm", "OHSUMED_LETOR3/Feature-null", "MQ2008")
 TREES, PATIENCE = 500, 50
 TREE_RANKERS = ("lambdamart", "xendcg", "gbdt", "gbrank", "intervalrank")
 OTHERS = ("random_forest", "memr", "ranknet", "coordinate_ascent")
 METRIC = "ndcg@10"
-
-
-class Scored(NamedTuple):
-    """The scores of a fitted ranker on the validation and on the test part."""
-
-    valid: np.ndarray
-    test: np.ndarray
+Scores = tuple[np.ndarray, np.ndarray]
+"""The scores of a fitted ranker on the validation and on the test part."""
 
 
 @dataclass
-class Result:
-    """One tool on one set: the metric of each query, fold after fold, and seconds of all fits."""
+class Quality:
+    """The metric of each query of one tool on one set, and the seconds of all fits."""
 
-    peer: str
-    package: str
-    settings: str
     valid: list[np.ndarray] = field(default_factory=list)
     test: list[np.ndarray] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def mean(self) -> float:
-        """Mean over the queries of the test parts."""
+        """Return the mean over the queries of the test parts."""
         return float(np.mean(np.concatenate(self.test)))
 
-    @property
-    def valid_mean(self) -> float:
-        """Mean over the queries of the validation parts."""
-        return float(np.mean(np.concatenate(self.valid)))
 
-    def lead(self, other: Result) -> Interval:
-        """Return the mean difference to another tool, query by query, with its interval."""
-        return bootstrap_interval(np.concatenate(self.test) - np.concatenate(other.test))
-
-
-def run() -> Findings:
-    found = Findings()
-    for name, folder in _sets().items():
+def run() -> Results:
+    results = Results()
+    for name in LETOR_SETS:
         print(f"  {name}", flush=True)
-        results = [one for one in (_measure(each, folder, found) for each in _contenders()) if one]
-        _compare(name, results, found)
-    if os.environ.get("QUALITY_DATA"):
-        found.absent["the public sets"] = "QUALITY_DATA names others"
-    return found
+        results.add(_compare(name))
+    return results
 
 
-def _sets() -> dict[str, Path]:
-    """Return the folders of the sets by name."""
-    named = os.environ.get("QUALITY_DATA")
-    if not named:
-        return {one.replace("/", " "): data_folder() / one for one in SETS}
-    root = Path(named)
-    if any(root.glob("Fold*")) or any(root.glob("S1.*")):
-        return {root.name: root}
-    return {one.name: one for one in sorted(root.iterdir()) if one.is_dir()}
-
-
-def _measure(contender: Contender, folder: Path, found: Findings) -> Result | None:
-    """Fit to each fold and judge; None where it is not installed or cannot take the data."""
-    result = Result(contender.peer, contender.package, contender.settings)
-    if not is_installed(contender.package):
-        found.absent[contender.peer] = f"{contender.package} is not installed"
-        return None
-    for fold in letor_folds(folder):
-        began = time.perf_counter()
+def _compare(name: str) -> Results:
+    results, measured = Results(), dict[str, Quality]()
+    for tool, fit in TOOLS.items():
         try:
-            scored = contender.fit(fold)
-        except RankwrightError as refusal:  # such as missing values for a linear model
-            found.absent[f"{contender.peer} on {folder.name}"] = str(refusal)
-            return None
-        except Exception as fault:
-            found.failed[f"{contender.peer} on {folder.name}"] = reason(fault)
-            return None
-        result.seconds += time.perf_counter() - began
-        result.valid.append(_per_query(fold.valid, scored.valid))
-        result.test.append(_per_query(fold.test, scored.test))
-    print(f"    {result.peer} {result.mean:.4f}, {result.seconds:.0f} s", flush=True)
-    return result
-
-
-def _per_query(data: rw.RankingData, scores: np.ndarray) -> np.ndarray:
-    return rw.evaluate(data, scores, METRIC).per_query[METRIC]
-
-
-def _compare(name: str, results: list[Result], found: Findings) -> None:
-    """Note every result, and the two figures with floors."""
-    peers = [one for one in results if one.package != "rankwright"]
-    best = max(peers, key=lambda one: one.mean, default=None)
-    for one in results:
-        note = ""
-        if best is not None and one is not best:
-            lead = one.lead(best)
-            note = f"{lead.mean:+.4f} [{lead.low:+.4f}, {lead.high:+.4f}] against {best.peer}"
-        about = (one.peer, version(one.package), one.settings, one.seconds, one.mean)
-        found.records.append(Record(name, *about, note=note))
-    trees = [one for one in results if one.peer.removeprefix(f"{OURS}, ") in TREE_RANKERS]
-    auto = [one for one in results if one.peer == f"{OURS}, auto"]
-    called = name.lower().replace(" ", "_").replace("-", "_")
-    for what, own in (("tree", trees), ("auto", auto)):
-        if best is None or not own:
+            measured[tool] = _measure(fit, letor_folds(data_folder() / name))
+        except RankwrightError as error:  # such as missing values for a linear model
+            results.absent[f"{tool} on {name}"] = str(error)
             continue
-        chosen = max(own, key=lambda one: one.valid_mean)
-        lead = chosen.lead(best)
-        found.figures[f"{called}_{what}_less_best_peer"] = lead.mean
-        found.figures[f"{called}_{what}_less_best_peer_upper"] = lead.high
+        except Exception as error:
+            results.add_failure(tool, error)
+            continue
+        print(f"    {tool} {measured[tool].mean:.4f}", flush=True)
+        settings = f"{TREES} trees, early stopping" if tool in TREE_TOOLS else "defaults"
+        about = tool, settings, measured[tool].seconds, measured[tool].mean
+        results.rows.append(Row(name, *about))
+    peers = [tool for tool in measured if not tool.startswith(OURS)]
+    trees = [tool for tool in measured if tool in TREE_TOOLS and tool not in peers]
+    if peers and trees:
+        best = measured[max(peers, key=lambda tool: measured[tool].mean)]
+        chosen = max(trees, key=lambda tool: np.mean(np.concatenate(measured[tool].valid)))
+        key = name.lower().replace("/", "_").replace("-", "_")
+        for what, tool in (("tree", chosen), ("auto", f"{OURS}, auto")):
+            difference = np.concatenate(measured[tool].test) - np.concatenate(best.test)
+            lead = bootstrap_interval(difference)
+            results.ratios[f"{key}_{what}_less_best_peer"] = lead.mean
+            results.ratios[f"{key}_{what}_less_best_peer_upper"] = lead.high
+    return results
+
+
+def _measure(fit: Callable[[Fold], Scores], folds: Any) -> Quality:
+    quality = Quality()
+    for fold in folds:
+        start = time.perf_counter()
+        valid, test = fit(fold)
+        quality.seconds += time.perf_counter() - start
+        quality.valid.append(rw.evaluate(fold.valid, valid, METRIC).per_query[METRIC])
+        quality.test.append(rw.evaluate(fold.test, test, METRIC).per_query[METRIC])
+    return quality
 
 
 # --- the tools -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A tool at its defaults: ``fit`` takes a fold and returns scores."""
+def _ours(name: str, **settings: Any) -> Callable[[Fold], Scores]:
+    def fit(fold: Fold) -> Scores:
+        model = rw.ranker(name, **settings).fit(fold.train, eval_set=fold.valid)
+        return model.predict(fold.valid), model.predict(fold.test)
 
-    peer: str
-    package: str
-    settings: str
-    fit: Callable[[Any], Scored]
+    return fit
 
 
-def _contenders() -> list[Contender]:
-    early = f"{TREES} trees, early stopping {PATIENCE}"
-    return [
-        Contender("LightGBM, lambdarank", "lightgbm", early, _lightgbm("lambdarank")),
-        Contender("LightGBM, xendcg", "lightgbm", early, _lightgbm("rank_xendcg")),
-        Contender("XGBoost, rank:ndcg", "xgboost", early, _xgboost),
-        Contender("CatBoost, YetiRank", "catboost", early, _catboost("YetiRank")),
-        Contender("CatBoost, QueryRMSE", "catboost", early, _catboost("QueryRMSE")),
-        *(_ours(name, n_estimators=TREES) for name in TREE_RANKERS),
-        *(_ours(name) for name in OTHERS),
-        Contender(f"{OURS}, auto", "rankwright", "defaults", _auto),
-    ]
+def _auto(fold: Fold) -> Scores:
+    model = rw.auto(fold.train, eval_set=fold.valid).ranker
+    return model.predict(fold.valid), model.predict(fold.test)
 
 
-def _ours(name: str, **settings: Any) -> Contender:
-    def fit(fold: Any) -> Scored:
-        made = rw.ranker(name, **settings).fit(fold.train, eval_set=fold.valid)
-        return Scored(made.predict(fold.valid), made.predict(fold.test))
-
-    words = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
-    return Contender(f"{OURS}, {name}", "rankwright", words, fit)
-
-
-def _auto(fold: Any) -> Scored:
-    chosen = rw.auto(fold.train, eval_set=fold.valid).ranker
-    return Scored(chosen.predict(fold.valid), chosen.predict(fold.test))
-
-
-def _lightgbm(objective: str) -> Callable[[Any], Scored]:
-    def fit(fold: Any) -> Scored:
+def _lightgbm(objective: str) -> Callable[[Fold], Scores]:
+    def fit(fold: Fold) -> Scores:
         import lightgbm
 
         model = lightgbm.LGBMRanker(objective=objective, n_estimators=TREES, verbosity=-1)
@@ -199,12 +124,12 @@ def _lightgbm(objective: str) -> Callable[[Any], Scored]:
             eval_at=[10],
             callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
         )
-        return Scored(model.predict(fold.valid.X), model.predict(fold.test.X))
+        return model.predict(fold.valid.X), model.predict(fold.test.X)
 
     return fit
 
 
-def _xgboost(fold: Any) -> Scored:
+def _xgboost(fold: Fold) -> Scores:
     import xgboost
 
     model = xgboost.XGBRanker(
@@ -221,11 +146,11 @@ def _xgboost(fold: Any) -> Scored:
         eval_qid=[fold.valid.query_of_row()],
         verbose=False,
     )
-    return Scored(model.predict(fold.valid.X), model.predict(fold.test.X))
+    return model.predict(fold.valid.X), model.predict(fold.test.X)
 
 
-def _catboost(loss: str) -> Callable[[Any], Scored]:
-    def fit(fold: Any) -> Scored:
+def _catboost(loss: str) -> Callable[[Fold], Scores]:
+    def fit(fold: Fold) -> Scores:
         import catboost
 
         train, valid = (
@@ -241,6 +166,21 @@ def _catboost(loss: str) -> Callable[[Any], Scored]:
             allow_writing_files=False,
         )
         model.fit(train, eval_set=valid)
-        return Scored(model.predict(fold.valid.X), model.predict(fold.test.X))
+        return model.predict(fold.valid.X), model.predict(fold.test.X)
 
     return fit
+
+
+TREE_TOOLS: dict[str, Callable[[Fold], Scores]] = {
+    "LightGBM, lambdarank": _lightgbm("lambdarank"),
+    "LightGBM, xendcg": _lightgbm("rank_xendcg"),
+    "XGBoost, rank:ndcg": _xgboost,
+    "CatBoost, YetiRank": _catboost("YetiRank"),
+    "CatBoost, QueryRMSE": _catboost("QueryRMSE"),
+    **{f"{OURS}, {name}": _ours(name, n_estimators=TREES) for name in TREE_RANKERS},
+}
+TOOLS = {
+    **TREE_TOOLS,
+    **{f"{OURS}, {name}": _ours(name) for name in OTHERS},
+    f"{OURS}, auto": _auto,
+}

@@ -1,28 +1,26 @@
-"""Timing that is fair to everyone: calls in turns, the least time of each; memory; growth.
+"""Fair timing: calls in turns, the least time of each; memory of one process.
 
-A busy machine makes a call slower and never quicker, so the least of several runs is the time that
-the work takes; runs in turns share what disturbs them. Memory is looked at in a process of its own.
+A busy machine makes a call slower and never faster, so the least of several times is the time that
+the work takes. Calls in turns share what disturbs them.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 Clock = Callable[[], float]
 
 
-def seconds_of(call: Callable[..., Any], *args: Any, clock: Clock = time.perf_counter) -> float:
-    """Return the seconds that one call takes."""
+def seconds_of(call: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
+    """Return the seconds of one call."""
     start = clock()
-    call(*args)
+    call()
     return clock() - start
 
 
@@ -33,37 +31,34 @@ def least(
     warm_up: bool = True,
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-    """Return the least seconds of each of ``calls``, made in turns; a first turn is not timed."""
+    """Return the least seconds of each call, made in turns; a first turn is not timed."""
     seconds = dict.fromkeys(calls, math.inf)
     for turn in range(rounds + warm_up):
         for name, call in calls.items():
-            taken = seconds_of(call, clock=clock)
+            taken = seconds_of(call, clock)
             if turn >= warm_up:
                 seconds[name] = min(seconds[name], taken)
     return seconds
 
 
-def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the slope of log time over log size: 1 where twice the work takes twice the time."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def apart(function: Callable[..., Any], *args: Any) -> Any:
-    """Return what a function of a module returns in a fresh process, where it may even crash."""
+def in_new_process(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of a function of a module, called in a new process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args).result()
 
 
-def memory_in_use() -> int:
-    """Forget the most memory that this process used so far; return the bytes in use (Linux)."""
+def reset_peak_memory() -> int:
+    """Reset the recorded peak of memory of this process; return the bytes in use (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS:")
+    return bytes_of("VmRSS:")
 
 
 def peak_memory() -> int:
-    """Return the most bytes in use since `memory_in_use` was asked (Linux)."""
-    return _status("VmHWM:")
+    """Return the peak of bytes in use since the last reset (Linux)."""
+    return bytes_of("VmHWM:")
 
 
-def _status(name: str) -> int:
-    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024
+def bytes_of(name: str, process: int | str = "self") -> int:
+    """Return an entry of a process's status in bytes, such as ``"VmRSS:"`` (Linux)."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition(name)[2].split()[0]) * 1024

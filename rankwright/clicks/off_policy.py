@@ -27,7 +27,7 @@ Sessions of one query are alike, so that the units are whole clusters (queries) 
 given; the deviation is then that of their sums. It was chosen by simulation: with skewed weights
 and 200 to 5,000 sessions it covered in 93 to 96 % of cases, Student's own in 87 to 95 %; the
 bootstrap-t covered as often and took a hundred times as long. Where fewer than 30 sessions are
-effective no interval is given. ``make bench AREA=off_policy`` measures coverage.
+effective no interval is given. ``make test-slow`` measures coverage.
 """
 
 from __future__ import annotations

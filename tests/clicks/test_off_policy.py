@@ -110,7 +110,7 @@ def test_with_skewness_it_reaches_further_to_the_long_side():
 
 @each("estimator", ["ips", "snips", "dr"])
 def test_intervals_cover(estimator):
-    """Three hundred evaluations with skewed weights; a thousand are in benchmarks/off_policy.py."""
+    """Three hundred evaluations with skewed weights; test_off_policy_coverage.py has a thousand."""
     rng = np.random.default_rng(1)
     n, actions = 500, 10
     target = np.exp(np.linspace(0, 3, actions))
