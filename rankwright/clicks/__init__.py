@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.chains import DCM as DCM
     from rankwright.clicks.chains import SDBN as SDBN
     from rankwright.clicks.chains import Cascade as Cascade
+    from rankwright.clicks.debiasing import debias as debias
     from rankwright.clicks.examination import PBM as PBM
     from rankwright.clicks.examination import UBM as UBM
     from rankwright.clicks.gain import DebiasingGain as DebiasingGain
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from rankwright.data.click_log import Interleaving as Interleaving
     from rankwright.data.click_log import concatenate_logs as concatenate_logs
     from rankwright.data.propensity import Propensity as Propensity
-    from rankwright.rankers.debiasing import debias as debias
 
 _MODULES = {
     "Cascade": "rankwright.clicks.chains",
@@ -97,7 +97,7 @@ _MODULES = {
     "UBM": "rankwright.clicks.examination",
     "compare_policies": "rankwright.clicks.policy_evaluation",
     "concatenate_logs": "rankwright.data.click_log",
-    "debias": "rankwright.rankers.debiasing",
+    "debias": "rankwright.clicks.debiasing",
     "debiasing_gain": "rankwright.clicks.gain",
     "estimate_propensity": "rankwright.clicks.propensity",
     "estimate_value": "rankwright.clicks.off_policy",

@@ -23,6 +23,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from rankwright.clicks.debiasing import (
+    Clicks,
+    click_rows,
+    debias,
+    known_propensity,
+    relevance_and_propensity,
+)
 from rankwright.core.parameters import check_whole
 from rankwright.core.types import F64
 from rankwright.data.propensity import Propensity
@@ -33,13 +40,6 @@ from rankwright.losses.base import document_weight
 from rankwright.losses.dual_softmax import DualSoftmax
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.debiasing import (
-    Clicks,
-    click_rows,
-    debias,
-    known_propensity,
-    relevance_and_propensity,
-)
 
 _INTERVAL = 1.959963984540054  # deviations of a 95 % interval
 _FEWEST_QUERIES = 20

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, special
 
+from rankwright.clicks.debiasing import Clicks, click_rows, documents_of_rows, joint_propensity
 from rankwright.clicks.examination import PBM
 from rankwright.core.parameters import check_choice, check_whole
 from rankwright.core.products import one_blas_thread
@@ -37,7 +38,6 @@ from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.rankers.debiasing import Clicks, click_rows, documents_of_rows, joint_propensity
 
 _LEAST = 1e-6  # of an examination
 _ITERATIONS = 2000  # of EM

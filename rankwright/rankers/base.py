@@ -421,7 +421,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
         if isinstance(X, ClickLog):
-            from rankwright.rankers.debiasing import click_rows, data_of_clicks
+            from rankwright.clicks.debiasing import click_rows, data_of_clicks
 
             loss = self.make_loss() if self.has_loss else None
             X = data_of_clicks(loss, X) if propensity is None else click_rows(X)
@@ -429,7 +429,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
         if propensity is not None:
-            from rankwright.rankers.debiasing import debias, known_propensity, weighed_by_ideal
+            from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
 
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
             given = debias(given, self.propensity_, n_jobs=self.n_jobs)

@@ -107,12 +107,16 @@ def test_a_name_is_the_same_whatever_was_imported_before():
     script = (
         "import rankwright.data.synthetic_data, rankwright.data.split, rankwright.data.files;"
         "import rankwright.metrics.evaluation, rankwright.rankers.base;"
+        "import rankwright.clicks.debiasing;"
+        "from rankwright.clicks import debias;"
         "from rankwright.data import load, synthetic, train_valid_test_split as split;"
         "from rankwright.metrics import evaluate;"
-        "print(*(f.__name__ for f in (load, synthetic, split, evaluate)))"
+        "print(*(f.__name__ for f in (load, synthetic, split, evaluate, debias)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["load", "synthetic", "train_valid_test_split", "evaluate"]
+    assert run.stdout.split() == [
+        *("load", "synthetic", "train_valid_test_split", "evaluate", "debias")
+    ]
 
 
 def test_the_namespaces_load_nothing_heavy():

@@ -10,6 +10,7 @@ from served import client
 import rankwright as rw
 from rankwright import clicks
 from rankwright.clicks import ClickLog, Propensity, debias
+from rankwright.clicks.debiasing import clicks_as_grades, joint_propensity, weighed_by_ideal
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.export import export_model, verify_export
@@ -21,7 +22,6 @@ from rankwright.losses import (
     QueryOffset,
     RankNet,
 )
-from rankwright.rankers.debiasing import clicks_as_grades, joint_propensity, weighed_by_ideal
 from rankwright.testing.losses import value_and_grad
 
 THETA = np.array([1.0, 0.4, 0.25])
