@@ -36,7 +36,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from inspect import Parameter, signature
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,7 +65,6 @@ from rankwright.core.parameters import (
     check_whole,
     check_zero_or_more,
     either,
-    unknown_parameter,
 )
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import HIGHEST_POSITION, ClickLog, codes_of_ids
@@ -317,19 +315,6 @@ def _compared(values: dict[str, PolicyValue], refused: dict[str, str]) -> Policy
 
 def _label(ranker: Any, number: int) -> str:
     return f"{getattr(ranker, 'name', type(ranker).__name__)} {number + 1}"
-
-
-def check_policy_options(metric: str, **options: Any) -> None:
-    """Refuse what `evaluate_policy` refuses with any log: before the work that a log is for."""
-    known = {
-        name: one.default
-        for name, one in signature(evaluate_policy).parameters.items()
-        if one.kind is Parameter.KEYWORD_ONLY
-    }
-    for name in options:
-        if name not in known:
-            raise unknown_parameter("evaluate_policy", name, known)
-    _check(_Options(metric=_Metric.of(metric), **(known | options)))
 
 
 def _check(options: _Options) -> None:
