@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwright import registry
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _PUBLIC = {
     **registry.classes("rankers"),
