@@ -1,10 +1,5 @@
-"""The fenced blocks of a page of Markdown, and how to run them as a reader would.
+"""The fenced blocks of a page of Markdown, and how to run them as a reader would."""
 
-``python code_blocks.py PAGE FOLDER`` runs a page in ``FOLDER`` with the rankwright installed beside
-this Python: ``tools/check_wheel.py`` does so in an empty environment.
-"""
-
-import os
 import re
 import shlex
 import subprocess
@@ -21,9 +16,6 @@ from server_process import serving
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = ("console", "bash", "sh", "shell")
-NOT_RUN = {}
-"""Lines that are shown and cannot be run in a test, with the reason."""
-
 OWN_PROCESS = ("--dask",)
 """Options whose commands get a process of their own: workers are started."""
 
@@ -76,17 +68,16 @@ def _title(options):
     return found[1] if found else ""
 
 
-def run_page(page, folder, names, *, installed=False):
+def run_page(page, folder, names):
     """Run all Python and shell blocks of a page in ``folder``, Python in one namespace.
 
     A failing Python block shows the page's own line, as it is compiled under the page's name. An
     ``output`` block has what the blocks since the last one print, ``...`` standing for anything.
     ``rankwright serve MODEL &`` serves until the end of the page, for the lines of curl below it.
-    ``installed`` runs each command as a process of the script that is installed.
     """
     with ExitStack() as until_the_end:
         until_the_end.enter_context(modules_of(folder))
-        _run_blocks(page, folder, names, installed, until_the_end)
+        _run_blocks(page, folder, names, until_the_end)
 
 
 @contextmanager
@@ -103,7 +94,7 @@ def modules_of(folder):
                 del sys.modules[name]
 
 
-def _run_blocks(page, folder, names, installed, until_the_end):
+def _run_blocks(page, folder, names, until_the_end):
     printed, server = "", None
     for number, block in enumerate(blocks(page)):
         if block.file:
@@ -120,8 +111,8 @@ def _run_blocks(page, folder, names, installed, until_the_end):
                     server = until_the_end.enter_context(serving(*shlex.split(command)[2:-1]))
                 elif command.startswith("curl "):
                     printed += run_curl(command, server)
-                elif command not in NOT_RUN:
-                    printed += run_command(command, folder, installed=installed)
+                else:
+                    printed += run_command(command, folder)
         elif block.language == "output":
             rules = ELLIPSIS | NORMALIZE_WHITESPACE
             same = OutputChecker().check_output(block.text, printed, rules)
@@ -138,34 +129,9 @@ def run_curl(command, server):
     return done.stdout
 
 
-def run_command(command, folder, *, installed=False):
-    """Run one line ``rankwright ...`` in ``folder``; it must succeed. Returns what it prints.
-
-    ``installed`` runs the script that a reader has, in a process of its own for each line.
-    """
+def run_command(command, folder):
+    """Run one line ``rankwright ...`` in ``folder``; it must succeed. Returns what it prints."""
     program, *arguments = shlex.split(command)
     assert program == "rankwright", f"only rankwright is run, not '{command}'"
-    if not installed:
-        with chdir(folder):
-            return run(*arguments, alone=any(option in arguments for option in OWN_PROCESS)).stdout
-    script = Path(sys.executable).with_name("rankwright")
-    environment = {**os.environ, "NO_COLOR": "1"}
-    done = subprocess.run(
-        [script, *arguments], cwd=folder, capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, f"{command}\n{done.stderr}{done.stdout}"
-    return done.stdout
-
-
-def _main(page, folder):
-    """Run a page with the package that is installed, which must not be that of the checkout."""
-    import rankwright
-
-    package = Path(rankwright.__file__).resolve()
-    assert not package.is_relative_to(ROOT), f"{package} is in the checkout"
     with chdir(folder):
-        run_page(Path(page), Path(folder), {}, installed=True)
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])
+        return run(*arguments, alone=any(option in arguments for option in OWN_PROCESS)).stdout

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from cases import each
-from code_blocks import NOT_RUN, PAGES, ROOT, SHELL, blocks, run_page
+from code_blocks import PAGES, ROOT, SHELL, blocks, run_page
 from prepared import of
 
 RUNNABLE = [page for page in PAGES if any(b.language in ("python", *SHELL) for b in blocks(page))]
@@ -18,7 +18,7 @@ def name(page):
 def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKWRIGHT_THREADS", "1")
-    run_page(page, tmp_path, of(page, tmp_path), installed=page.name == "README.md")
+    run_page(page, tmp_path, of(page, tmp_path))
 
 
 @each("page", PAGES)
@@ -27,11 +27,6 @@ def test_a_block_that_could_run_says_its_language(page):
         if block.language not in ("python", *SHELL):
             lines = block.text.splitlines()
             assert not any(line.startswith(("rankwright ", "import ")) for line in lines), block
-
-
-def test_what_is_not_run_is_still_on_a_page():
-    shown = {line for page in RUNNABLE for block in blocks(page) for line in block.commands}
-    assert set(NOT_RUN) <= shown
 
 
 def test_the_blocks_of_a_page_are_found_with_their_lines(tmp_path):
