@@ -24,17 +24,6 @@ def test_every_yes_has_a_command():
     assert [name for name, cell in OURS.items() if cell.startswith("●") and "`" not in cell] == []
 
 
-def test_every_row_has_a_cell_for_each_tool():
-    assert {len(row) for row in ROWS} == {11}
-
-
-def test_every_note_is_referred_to_and_written():
-    table, notes = PAGE.split("## Notes")
-    signs = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-    used = {int("".join(str(signs.index(c)) for c in n)) for n in re.findall(f"[{signs}]+", table)}
-    assert used == {int(n) for n in re.findall(r"^(\d+)\. ", notes, re.M)}
-
-
 def test_tests_that_are_named_exist():
     named = [word for c in COMMANDS if c.startswith("pytest ") for word in c.split() if "/" in word]
     assert named
