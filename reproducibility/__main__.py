@@ -19,10 +19,10 @@ Experiment = Callable[[Run], Report]
 
 def experiments() -> dict[str, Experiment]:
     """Return all experiments by name."""
-    found: dict[str, Experiment] = {}
+    by_name: dict[str, Experiment] = {}
     for script in (deck, dorm, intervalrank, memr, sparse):
-        found.update(script.EXPERIMENTS)
-    return dict(sorted(found.items()))
+        by_name.update(script.EXPERIMENTS)
+    return dict(sorted(by_name.items()))
 
 
 def title(experiment: Experiment) -> str:

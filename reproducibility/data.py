@@ -64,11 +64,11 @@ def uci(
         random = generator(run.seed, "drawn_queries", number)
         parts = []
         for rows in np.split(random.permutation(len(y)), cuts):
-            chosen = np.concatenate(
+            sample = np.concatenate(
                 [random.choice(rows, documents, replace=False) for _ in range(queries)]
             )
             sizes = [documents] * queries
-            parts.append(rw.RankingData.from_arrays(X[chosen], y[chosen], group_sizes=sizes))
+            parts.append(rw.RankingData.from_arrays(X[sample], y[sample], group_sizes=sizes))
         folds.append(Fold(*parts))
     return folds
 
@@ -85,12 +85,12 @@ class Ratings:
     grade: Any
     n_items: int
 
-    def lists(self, users: Any, kept: Any) -> rw.RankingData:
-        """Return the kept ratings of some users, a query for each user.
+    def lists(self, users: Any, mask: Any) -> rw.RankingData:
+        """Return the ratings of some users that ``mask`` marks, a query for each user.
 
         The features of a document have a single 1, in the column of its item.
         """
-        rows = np.flatnonzero(np.isin(self.user, users) & kept)
+        rows = np.flatnonzero(np.isin(self.user, users) & mask)
         ones = np.ones(len(rows), np.float32)
         shape = (len(rows), self.n_items)
         X = sparse.csr_array((ones, self.item[rows], np.arange(len(rows) + 1)), shape=shape)
@@ -132,8 +132,8 @@ def jester(
     folds = []
     for number in range(draws):
         random = generator(run.seed, "drawn_ratings", number)
-        chosen = random.permutation(np.flatnonzero(sizes >= least))[: 2 * users + input_users]
-        test, valid, whole = np.split(chosen, [users, 2 * users])
+        drawn = random.permutation(np.flatnonzero(sizes >= least))[: 2 * users + input_users]
+        test, valid, whole = np.split(drawn, [users, 2 * users])
         if known_items is None:
             order = np.argsort(data.user + random.random(len(data.user)), kind="stable")
             place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -144,7 +144,7 @@ def jester(
         in_train |= np.isin(data.user, whole)
         folds.append(
             Fold(
-                data.lists(chosen, in_train),
+                data.lists(drawn, in_train),
                 data.lists(valid, ~in_train),
                 data.lists(test, ~in_train),
             )

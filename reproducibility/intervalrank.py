@@ -144,8 +144,8 @@ def figure3(run: Run) -> Report:
         row("GBDT", "gbdt", rounds=rounds, grid=targets),
     ]  # fmt: skip
     for study in studies:
-        chosen = report.add_study(study, rows)
-        curves = staged_values(study, chosen, CURVE)
+        choices = report.add_study(study, rows)
+        curves = staged_values(study, choices, CURVE)
         report.add_values(f"{study.name}, curves", curves)
     names = [column.name for study in studies for column in study.columns]
     claim = "calibrated IntervalRank is ahead of all other losses at NDCG@1 and NDCG@5"

@@ -165,8 +165,8 @@ class GaussianProcess:
         process = GaussianProcessRegressor(
             kernel, alpha=self.noise, optimizer=None, normalize_y=True
         )
-        known = self._items[_items(self._train)[rows]]
-        return process.fit(known, self._train.y[rows]).predict(asked)
+        features = self._items[_items(self._train)[rows]]
+        return process.fit(features, self._train.y[rows]).predict(asked)
 
 
 def _items(data: rw.RankingData) -> Any:

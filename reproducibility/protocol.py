@@ -134,8 +134,8 @@ def fit(
     if not isinstance(row.ranker, str):
         return row.ranker(**setting).fit(train)
     # Rankers that have a metric in their loss select by another parameter.
-    own = rw.ranker(row.ranker).get_params(deep=False)
-    selects = "select_metric" if "select_metric" in own else "metric"
+    defaults = rw.ranker(row.ranker).get_params(deep=False)
+    selects = "select_metric" if "select_metric" in defaults else "metric"
     parameters = {
         selects: study.select,
         "convention": study.convention,
@@ -199,24 +199,24 @@ def staged_scores(fitted: Any, data: Any, counts: Sequence[int]) -> Iterator[Any
 def choose_all(study: Study, rows: Sequence[Row], run: Run) -> list[dict[str, Choice]]:
     """Return the choices of each fold by row; test data is not looked at."""
     if any(column.metric == "seconds" for column in study.columns):
-        for one in rows:  # compiles kernels, which must not be timed
-            fit(one, one.settings[0], study, study.folds[0].train, run)
-    chosen = []
+        for algorithm in rows:  # compiles kernels, which must not be timed
+            fit(algorithm, algorithm.settings[0], study, study.folds[0].train, run)
+    choices: list[dict[str, Choice]] = []
     for number, fold in enumerate(study.folds, start=1):
-        chosen.append({})
-        for one in rows:
-            chosen[-1][one.name] = choose(one, study, fold, run)
-            progress(f"{study.name}, fold {number} of {len(study.folds)}: {one.name}")
-    return chosen
+        choices.append({})
+        for algorithm in rows:
+            choices[-1][algorithm.name] = choose(algorithm, study, fold, run)
+            progress(f"{study.name}, fold {number} of {len(study.folds)}: {algorithm.name}")
+    return choices
 
 
 def evaluate_test(
-    study: Study, chosen: Sequence[Mapping[str, Choice]]
+    study: Study, choices: Sequence[Mapping[str, Choice]]
 ) -> dict[str, dict[str, list[Any]]]:
     """Return, by row and column, an array for each fold with the value of each test query."""
     values: dict[str, dict[str, list[Any]]] = {}
-    for choices, fold in zip(chosen, study.folds, strict=True):
-        for name, choice in choices.items():
+    for by_row, fold in zip(choices, study.folds, strict=True):
+        for name, choice in by_row.items():
             scores = choice.scores(fold.test)
             for column in study.columns:
                 parts = values.setdefault(name, {}).setdefault(column.name, [])
@@ -228,17 +228,17 @@ def evaluate_test(
 
 
 def staged_values(
-    study: Study, chosen: Sequence[Mapping[str, Choice]], counts: Sequence[int]
+    study: Study, choices: Sequence[Mapping[str, Choice]], counts: Sequence[int]
 ) -> dict[str, dict[str, list[Any]]]:
-    """Return the test values of the first trees of what was chosen, as `evaluate_test` does."""
+    """Return the test values of the first trees of the chosen settings, as `evaluate_test` does."""
     values: dict[str, dict[str, list[Any]]] = {}
-    for choices, fold in zip(chosen, study.folds, strict=True):
-        for name, choice in choices.items():
-            stages = staged_scores(choice.fitted, fold.test, counts)
-            for count, scores in zip(counts, stages, strict=True):
-                for column in study.columns:
-                    parts = values.setdefault(name, {})
-                    parts = parts.setdefault(f"{column.name}, {count} trees", [])
+    for by_row, fold in zip(choices, study.folds, strict=True):
+        for name, choice in by_row.items():
+            by_column = values.setdefault(name, {})
+            stages = list(staged_scores(choice.fitted, fold.test, counts))
+            for column in study.columns:
+                for count, scores in zip(counts, stages, strict=True):
+                    parts = by_column.setdefault(f"{column.name}, {count} trees", [])
                     parts.append(per_query(column, fold.test, scores))
     return values
 
@@ -258,21 +258,21 @@ def time_fits(
     A first fit of each row compiles kernels and is not counted. Rows take turns, so that a slow
     minute of the machine affects all of them.
     """
-    timed: dict[str, tuple[Any, list[float]]] = {one.name: (None, []) for one in rows}
+    timed: dict[str, tuple[Any, list[float]]] = {algorithm.name: (None, []) for algorithm in rows}
     for turn in range(repeats + 1):
-        for one in rows:
-            (setting,) = one.settings
-            if isinstance(one.ranker, str):
+        for algorithm in rows:
+            (setting,) = algorithm.settings
+            if isinstance(algorithm.ranker, str):
                 common = {"n_jobs": run.n_jobs, "random_state": run.seed, **fixed}
-                ranker = rw.ranker(one.ranker, **{**common, **setting})
+                ranker = rw.ranker(algorithm.ranker, **{**common, **setting})
             else:
-                ranker = one.ranker(**setting)
+                ranker = algorithm.ranker(**setting)
             began = time.perf_counter()
             ranker.fit(train)
             seconds = time.perf_counter() - began
             if turn > 0:
-                timed[one.name] = (ranker, [*timed[one.name][1], seconds])
-            progress(f"{one.name}: {seconds:.3f} s")
+                timed[algorithm.name] = (ranker, [*timed[algorithm.name][1], seconds])
+            progress(f"{algorithm.name}: {seconds:.3f} s")
     return timed
 
 

@@ -86,9 +86,9 @@ class Report:
 
     def add_study(self, study: Study, rows: Sequence[Row]) -> list[dict[str, Choice]]:
         """Choose on validation data, measure on test data once, and return what was chosen."""
-        chosen = choose_all(study, rows, self.run)
-        self.add_values(study.name, evaluate_test(study, chosen))
-        return chosen
+        choices = choose_all(study, rows, self.run)
+        self.add_values(study.name, evaluate_test(study, choices))
+        return choices
 
     def add_values(self, study: str, values: Mapping[str, Mapping[str, list[Any]]]) -> None:
         """Add a cell for each row and column from the values of all queries, fold by fold."""

@@ -80,11 +80,11 @@ def topic_fold(
     stories: Sequence[Story], parts: Sequence[Any], *, min_train: int = 20, min_stories: int = 3
 ) -> TopicFold:
     """Return the features and the grades of three parts of the stories."""
-    chosen = [[stories[i] for i in part] for part in parts]
-    train, valid, test = (Counter(t for story in part for t in story.topics) for part in chosen)
+    selection = [[stories[i] for i in part] for part in parts]
+    train, valid, test = (Counter(t for story in part for t in story.topics) for part in selection)
     topics = sorted(t for t, n in train.items() if n >= min_train and valid[t] and test[t])
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=min_stories)
-    words.fit([story.text for story in chosen[0]])
+    words.fit([story.text for story in selection[0]])
     return TopicFold(
         tuple(topics),
         *(
@@ -92,7 +92,7 @@ def topic_fold(
                 sparse.csr_array(words.transform([story.text for story in part])),
                 sparse.csc_array([[float(t in story.topics) for t in topics] for story in part]),
             )
-            for part in chosen
+            for part in selection
         ),
     )
 

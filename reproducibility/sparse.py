@@ -50,16 +50,16 @@ def table11(run: Run) -> Report:
         shown = columns(*measures, name=f"{name} {{metric}}", convention="letor3")
         report.add_study(Study(name, folds, "ndcg@10", shown), rows)
     quoted = {name for name, _ in printed_figures(report.experiment)}
-    among = np.array([one.name in quoted for one in rows])
+    among = np.array([name in quoted for name in report.values])
     for measure in measures:
         values = [
-            np.array([np.concatenate(report.values[one.name][f"{name} {measure}"]) for one in rows])
+            np.array([np.concatenate(x[f"{name} {measure}"]) for x in report.values.values()])
             for name in names
         ]
-        ranks, low, high = average_ranks(values, among, run.seed)
-        for i, one in enumerate(rows):
-            figures = float(ranks[i]), float(low[i]), float(high[i])
-            report.cells.append(Cell("average rank, lower is better", one.name, measure, *figures))
+        figures = np.transpose(average_ranks(values, among, run.seed)).tolist()
+        for algorithm, ranks in zip(report.values, figures, strict=True):
+            cell = Cell("average rank, lower is better", algorithm, measure, *ranks)
+            report.cells.append(cell)
     return report
 
 
@@ -174,14 +174,14 @@ def add_topics(
     min_zero: Mapping[str, float] | None = None,
 ) -> None:
     """Choose the settings of each row on validation data, then measure all rows on test."""
-    chosen = {
+    models = {
         name: choose_settings(
             f"{study}, {name}", fold, methods, report.run, min_zero=(min_zero or {}).get(name, 0.0)
         )
         for name, methods in rows.items()
     }
     measures = columns(*MEASURES, name=f"{prefix}{{metric}}")
-    values = {name: evaluate_topics(one, fold.test, measures) for name, one in chosen.items()}
+    values = {name: evaluate_topics(m, fold.test, measures) for name, m in models.items()}
     report.add_values(study, values)
 
 
