@@ -15,10 +15,11 @@ from scipy import sparse
 from small_data import small_data
 
 import rankwright as rw
-from rankwright import registry, runtime
+from rankwright import registry
 from rankwright.errors import RankwrightError
 from rankwright.export import export_model, verify_export
 from rankwright.export.folder import ABOUT
+from rankwright.persist import runtime
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.container import read_parts, write_parts
 from rankwright.ranklib.conversion import save_ranklib
