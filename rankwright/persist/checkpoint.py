@@ -280,7 +280,7 @@ def run_receipt(
         "ranker": ranker.name,
         "parameters": kept_parameters(ranker),
         "training data": digest_in_order(data, ranker.n_jobs),
-        "valid data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
+        "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "start": None if start is None else _digest_of_model(start),
     }
     as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
@@ -340,7 +340,7 @@ def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) 
     now = {"rankwright": here["rankwright"], **here["libraries"]}
     # Parameters of another release differ in names and defaults, which a user cannot set back.
     _check_version(folder, "rankwright", made, now)
-    for name in ("ranker", "parameters", "training data", "valid data", "start"):
+    for name in ("ranker", "parameters", "training data", "validation data", "start"):
         if there.get(name) != here.get(name):
             what = _difference(name, there.get(name), here.get(name))
             raise UsageError(
@@ -368,11 +368,10 @@ def _difference(name: str, there: Any, here: Any) -> str:
         return ", ".join(f"{k} was {before.get(k)!r} and is {now.get(k)!r}" for k in differ[:3])
     if name == "ranker":
         return f"the ranker was {there} and is {here}"
-    shown = name.replace("valid data", "validation data")  # a key of checkpoints since 0.1
     if there is None or here is None:
         had, has = ("none" if digest is None else "given" for digest in (there, here))
-        return f"the {shown} was {had} and is {has}"
-    return f"the {shown} is not the same"
+        return f"the {name} was {had} and is {has}"
+    return f"the {name} is not the same"
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

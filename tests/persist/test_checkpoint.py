@@ -24,7 +24,7 @@ RECEIPT = {
     "ranker": "lambdamart",
     "parameters": {"n_estimators": 400, "random_state": 0},
     "training data": "aa",
-    "valid data": None,
+    "validation data": None,
     "start": None,
 }
 DATA = small_data(queries=8, documents=10)
@@ -217,7 +217,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
             "n_estimators was 400 and is 300",
         ),
         ({"training data": "bb"}, "the training data is not the same"),
-        ({"valid data": "cc"}, "the validation data was none and is given"),
+        ({"validation data": "cc"}, "the validation data was none and is given"),
         ({"start": "dd"}, "the start was none and is given"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
         ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
