@@ -75,6 +75,8 @@ def _compare(name: str) -> Results:
         chosen = max(trees, key=lambda tool: np.mean(np.concatenate(measured[tool].valid)))
         key = name.lower().replace("/", "_").replace("-", "_")
         for what, tool in (("tree", chosen), ("auto", f"{OURS}, auto")):
+            if tool not in measured:
+                continue
             difference = np.concatenate(measured[tool].test) - np.concatenate(best.test)
             lead = bootstrap_interval(difference)
             results.ratios[f"{key}_{what}_less_best_peer"] = lead.mean
