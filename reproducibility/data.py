@@ -22,7 +22,7 @@ def file_in(run: Run, name: str) -> Path:
     for ending in ("", ".xz", ".gz", ".bz2"):
         if (path := run.data / f"{name}{ending}").exists():
             return path
-    raise SystemExit(
+    raise FileNotFoundError(
         f"{run.data / name} does not exist. Pass the folder of the data sets as --data DIR or as "
         "RANKWRIGHT_DATA."
     )

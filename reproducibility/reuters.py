@@ -104,7 +104,7 @@ def read_reuters(folder: Path) -> list[Story]:
     """Return the judged stories by number, from the tar archive of .sgm files in a folder."""
     archive = next(iter(sorted(folder.glob("*.tar*"))), None)
     if archive is None:
-        raise SystemExit(f"{folder} has no tar archive of Reuters-21578's .sgm files.")
+        raise FileNotFoundError(f"{folder} has no tar archive of Reuters-21578's .sgm files.")
     stories = []
     with tarfile.open(archive) as files:
         for member in files:

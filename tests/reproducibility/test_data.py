@@ -55,7 +55,7 @@ def write_reuters(folder, stories=120):
 def test_a_file_may_be_compressed(tmp_path):
     (tmp_path / "a.txt.xz").write_bytes(lzma.compress(b"1"))
     assert file_in(Run(tmp_path), "a.txt").name == "a.txt.xz"
-    with pytest.raises(SystemExit, match="--data"):
+    with pytest.raises(FileNotFoundError, match="--data"):
         file_in(Run(tmp_path), "b.txt")
 
 
