@@ -336,7 +336,8 @@ def expected_failure(name, check):
 def scikit_learns_checks(name):
     """Its checks of a ranker on its default model, but for array APIs other than NumPy's."""
     model = models_of(name)[0]
-    exact = {"tol": 1e-12} if name in ("ranksvm", "irsvm") else {}
+    # With the default l2 the optimum of irsvm is so flat that rounding errors move scores by 1e-7.
+    exact = {"tol": 1e-12, "l2": 0.01} if name in ("ranksvm", "irsvm") else {}
     exact |= {"model__precision": "double"} if model == "network" else {}
     estimator = make(name, model, **exact)
     for _, check in estimator_checks_generator(estimator, mark=None):

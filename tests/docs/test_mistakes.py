@@ -313,7 +313,7 @@ EXTRAS = [
     ("serve", "fastapi", serve),
     ("serve", "uvicorn", serve),
     ("serve", "prometheus_client", serve),
-    ("dask", "dask", use_dask),
+    ("dask", "distributed", use_dask),
 ]
 
 
