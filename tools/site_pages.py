@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tomllib
@@ -283,9 +282,6 @@ def algorithm_page(name: str, when: str) -> str:
     keys = _cited_keys(ranker.__doc__, part.__doc__, sys.modules[part.__module__].__doc__)
     if keys:
         lines += ["", "## References", "", *(f"- {_reference(key)}" for key in keys)]
-    figures = list(_figures(name))
-    if figures:
-        lines += ["", "## Measured", "", *figures]
     return "\n".join(lines) + "\n"
 
 
@@ -367,31 +363,6 @@ def _parameters(ranker: type[Ranker]) -> Iterator[str]:
     for names, about in _documented(ranker):
         shown = "<br>".join(f"`{name}={defaults[name]!r}`" for name in names)
         yield f"| {_cell(shown)} | {_cell(_markdown_line(about))} |"
-
-
-def _figures(name: str) -> Iterator[str]:
-    """Yield a table of what reproductions measured for this ranker."""
-    rows = []
-    for path in sorted((DOCS / "reproduction").glob("*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        mine = {row for row, ranker in found["rankers"].items() if ranker == name}
-        for row in found["rows"]:
-            if row["row"] in mine and row["ours"] is not None:
-                place = f"[{path.stem}](../reproduction.md#{path.stem})"
-                interval = f"{row['low']:.4g} to {row['high']:.4g}"
-                paper = "" if row["paper"] is None else f"{row['paper']:g}"
-                rows.append(
-                    f"| {place} | {row['row']} | {row['column']} | {row['ours']:.4g} | {interval} "
-                    f"| {paper} |"
-                )
-    if rows:
-        yield "<details><summary>Figures of the papers' experiments, run again</summary>"
-        yield ""
-        yield "| experiment | row | metric | ours | 95 % interval | paper |"
-        yield "|---|---|---|---|---|---|"
-        yield from rows
-        yield ""
-        yield "</details>"
 
 
 # --- the API -----------------------------------------------------------------------------------
