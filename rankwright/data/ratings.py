@@ -7,11 +7,6 @@ is taken off instead of the lowest; give it if several data sets must have the s
 Features say which item a document is: a sparse matrix with a column per item and a single 1 in
 each row; ``feature_names`` and ``doc_id`` are the items. ``items=[...]`` fixes the columns, which
 several files must share; by default they are the items of the file, sorted.
-
-Text has a line per rating: ``user item rating``, with commas, tabs, semicolons, blanks or ``::``
-(MovieLens) between, more columns (a time) ignored, and perhaps a first line of names. Jester's
-matrix (``layout="jester"``) has a line per user: the number of ratings, then one for each item,
-99 where there is none.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ import sys
 import time
 from contextlib import suppress
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 from soak import SECONDS, SEED
 from writing_verbs import OBSTACLES, commands, contents, prepare, run_all
 
-from rankwright.data import catalog
-from rankwright.data.files import save
+from rankwright.data.files import load, save
 from rankwright.data.synthetic_data import synthetic
 
 pytestmark = pytest.mark.soak
@@ -67,7 +67,8 @@ def parts(tmp_path_factory):
     """Options with training and validation data: MQ2008, or synthetic data without it."""
     folder = tmp_path_factory.mktemp("parts")
     if "RANKWRIGHT_DATA" in os.environ:
-        train, valid = (catalog.load(f"mq2008/fold3/{part}") for part in ("train", "vali"))
+        sets = Path(os.environ["RANKWRIGHT_DATA"]) / "MQ2008"
+        train, valid = (load(sets / f"{part}.txt.xz") for part in ("S1", "S2"))
     else:
         train, valid = (synthetic("mq2008", queries=n, seed=n) for n in (300, 80))
     save(train, folder / "train.store")
