@@ -150,6 +150,8 @@ class LogProfile:
         ax.set_xlabel("position")
         ax.set_ylabel("examination, relative to the first")
         ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
         ax.xaxis.get_major_locator().set_params(integer=True)
         return plain_axes(ax)
 
