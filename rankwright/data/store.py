@@ -146,6 +146,7 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         or not ("X" in kept) ^ ({"X_data", "X_indices", "X_indptr"} <= set(kept))
         or not all(type(meta.get(name)) is int and meta[name] >= 0 for name in _LENGTHS)
         or not isinstance(meta.get("feature_names", 0), list | None)
+        or not all(isinstance(name, str) for name in meta["feature_names"] or ())
     ):
         raise _damaged(folder, f"{META} is not complete")
     return meta

@@ -128,6 +128,8 @@ def test_missing_cut_and_foreign_arrays_are_named(name, path):
         {"features": None},
         {"feature_names": 3},
         {"feature_names": ["one"]},
+        {"feature_names": ["price", None]},
+        {"feature_names": ["price", True]},
         {"features": -1},
         {"features": True},
         {"documents": 5},

@@ -109,6 +109,8 @@ def use_model(path, exports=tuple(registry.EXPORTS)):
     )
     folder = path.parent / "exported"
     folder.mkdir(exist_ok=True)
+    # A damaged feature id may be 99999, and each export has vectors of all features to compare.
+    formats = exports if ranker.n_features_in_ <= 1000 else ()
     steps = [
         lambda: ranker.predict(data),
         lambda: ranker.predict(X.astype(np.float32), qid=qid),
@@ -119,7 +121,7 @@ def use_model(path, exports=tuple(registry.EXPORTS)):
         lambda: rw.importance(ranker, "split"),
         lambda: rw.importance(ranker, "shap", data=data),
         lambda: ranker.describe() if hasattr(ranker, "describe") else None,
-        *(lambda to=to: export_model(ranker, to, folder / to) for to in exports),
+        *(lambda to=to: export_model(ranker, to, folder / to) for to in formats),
         lambda: ranker.save(path.parent / "again.rw"),
     ]
     for step in steps:

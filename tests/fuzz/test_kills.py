@@ -38,12 +38,19 @@ def finished(process, seconds=300):
     return process.wait(), *process.communicate()
 
 
+def files_in(folder):
+    """Return the paths below a folder; a directory may be renamed while they are listed."""
+    while True:
+        with suppress(FileNotFoundError):
+            return set(folder.rglob("*"))
+
+
 def killed(words, seconds, folder=None):
     """Kill a command after some seconds, or when a file appears; return whether it was running."""
     process, ends = started(words), time.monotonic() + seconds
-    before = folder and set(folder.rglob("*"))
+    before = folder and files_in(folder)
     while process.poll() is None and time.monotonic() < ends:
-        if folder and set(folder.rglob("*")) - before:
+        if folder and files_in(folder) - before:
             time.sleep(RNG.choice([0, 0, 0.001, 0.01]))
             break
         time.sleep(0.001)
