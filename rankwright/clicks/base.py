@@ -225,12 +225,22 @@ class EMClickModel(ClickModel):
         The log-likelihood (1) of the log before each iteration.
     """
 
-    max_iter: int
-    tol: float
-
     n_iter_: int
     converged_: bool
     curve_: list[float]
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -395,19 +395,6 @@ class DBN(EMClickModel, _Chain):
     name: ClassVar[str] = "dbn"
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness", "satisfaction")
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 1.0,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-
     def fit(self, log: ClickLog) -> Self:
         """Fit by EM; see `ClickModel.fit`."""
         self._check_params()
