@@ -111,7 +111,7 @@ class Alternating(Part):
             if callback is not None and callback(len(curve), w, curve[-1]):
                 stopped = "the callback ended the run"
                 break
-            if value <= vanished < abs(before):
+            if abs(value) <= vanished < abs(before):
                 stopped = VANISHED
                 break
             if before - value <= self.tol * abs(value):

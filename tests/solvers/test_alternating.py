@@ -132,6 +132,14 @@ def test_a_ranker_takes_it_for_losses_that_have_targets_to_hold():
         Ranker("ranknet", solver="alternating").fit(DATA)
 
 
+def test_turns_go_on_where_the_objective_is_negative():
+    problem = retargeting(margin="large")
+    best, found = LBFGS(tol=1e-9).solve(problem), Alternating(tol=1e-12).solve(problem)
+    assert best.value < 0
+    assert found.iterations > 1
+    assert found.value == pytest.approx(best.value, rel=1e-4)
+
+
 # --- exponentiated gradient ------------------------------------------------------------------
 
 
