@@ -130,7 +130,7 @@ LOSS_BASES: dict[str, list[Parameters]] = {  # modes that decide what other para
     "retarget": [
         {},
         {"divergence": "kl", "size": 0.02},
-        {"divergence": "kl", "domain": "cone"},
+        {"divergence": "kl", "domain": "cone", "floor": 0.3},
         {"divergence": "kl", "size": 0.02, "kl_margin": "additive"},
     ],
 }

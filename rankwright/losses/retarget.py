@@ -34,6 +34,11 @@ C_w >= alpha on the simplex with unit weights of documents (Lemma 2; with other 
 it must hold for all of them, not for the sum that is printed), nor are
 margins inside a grade (``within_grade``, as printed), whose loss has kinks where scores tie.
 
+Under KL on the cone every term tends to 0 as r and exp(s) do, whatever the order of s: without
+floor, C_r, C_w or margins between r themselves there is no minimum. Nor is there one with (15)
+unless C_r > 0: minimised over r it has terms (1 - exp(c / w)) exp(s), which no penalty bounds. Both
+are refused.
+
 The level of a query's scores is free where it can be, the paper's beta in (3): by nature under
 square without C_r, C_w and floor, and on the simplex; by centring under square with them.
 """
@@ -534,7 +539,9 @@ class Retarget(Part):
     ----------
     divergence : "square" or "kl"
     domain : "simplex" or "cone"
-        Where the targets of KL lie: among distributions, or among positive numbers.
+        Where the targets of KL lie: among distributions, or among positive numbers. On the cone
+        all targets and scores can sink together, so it needs a ``floor``, ``C_r`` or ``C_w`` above
+        0, or margins with ``kl_margin="additive"``; ``margin="large"`` needs ``C_r``.
     margin : "grade", "none", "constant", "sqrt", "power" or "large"
         What separates neighbours of different grade: the difference of the grades' targets, 0, a
         constant, size / sqrt(rank), size / rank^power; or "large", a reward for what does.
@@ -632,6 +639,26 @@ class Retarget(Part):
             raise UsageError(
                 "under kl the level of scores is free on the simplex and fixed on the cone; "
                 "choose the domain and leave intercept out."
+            )
+        if self.divergence == "kl" and not self._simplex:
+            self._check_cone()
+
+    def _check_cone(self) -> None:
+        """Refuse an objective on the cone that has no minimum."""
+        if self.margin == "large" and self.size > 0.0:
+            if self.C_r == 0.0:  # the reward grows like exp(s), and no floor or penalty limits it
+                raise UsageError(
+                    "under kl on the cone, margin='large' rewards scores without bound; set C_r "
+                    "above 0, or use domain='simplex' or another margin."
+                )
+            return
+        separated = self.margin not in ("none", "large") and self.size > 0.0
+        held = self.kl_margin == "additive" and separated
+        if not (held or self.C_r > 0.0 or self.C_w > 0.0 or (self.floor or 0.0) > 0.0):
+            raise UsageError(
+                "under kl on the cone the loss falls to 0 as all targets and scores sink, whatever "
+                "their order; set C_r, C_w or the floor of losses.Retarget above 0, or use "
+                "domain='simplex'."
             )
 
 

@@ -35,7 +35,9 @@ class MEMR(Ranker):
         Bregman divergence between targets and scores: half the squared distance, or
         Kullback-Leibler.
     domain : {"simplex", "cone"}, default "simplex"
-        Where the targets of KL lie: among distributions, or among positive numbers.
+        Where the targets of KL lie: among distributions, or among positive numbers. On the cone
+        all targets and scores can sink together, so it needs ``C_r`` or ``C_w`` above 0, or
+        ``kl_margin="additive"``; ``margin="large"`` needs ``C_r``.
     margin : {"grade", "none", "constant", "sqrt", "power", "large"}, default "grade"
         What separates neighbours of different grade: the difference of the grades' targets, 0, a
         constant, size / sqrt(rank), size / rank^power; or "large", a reward for what does.
@@ -165,7 +167,9 @@ class MR(Ranker):
         Bregman divergence between targets and scores: half the squared distance, or
         Kullback-Leibler.
     domain : {"simplex", "cone"}, default "simplex"
-        Where the targets of KL lie: among distributions, or among positive numbers.
+        Where the targets of KL lie: among distributions, or among positive numbers. On the cone
+        all targets and scores can sink together, so it needs ``C_r`` or ``C_w`` above 0, or
+        ``kl_margin="additive"``; ``margin="large"`` needs ``C_r``.
     targets : {"linear", "gain"} or tuple of float, default "linear"
         Target of a grade, toward which ``C_r`` pulls: "linear" is the grade, "gain" is 2^grade - 1,
         a tuple has a value per grade.

@@ -109,7 +109,12 @@ GRIDS = {
 KL = {"divergence": "kl", "size": 0.02}
 BASES = {  # a mode of a loss that decides what its other parameters mean
     "listnet": [{}, {"k": 2, "samples": 5}],
-    "retarget": [{}, KL, {"divergence": "kl", "domain": "cone"}, {**KL, "kl_margin": "additive"}],
+    "retarget": [
+        {},
+        KL,
+        {"divergence": "kl", "domain": "cone", "floor": 0.3},
+        {**KL, "kl_margin": "additive"},
+    ],
 }
 
 

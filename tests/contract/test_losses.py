@@ -86,7 +86,7 @@ VARIANTS = {
         {"divergence": "kl", "kl_margin": "surrogate"},
         {"divergence": "kl", "domain": "cone", "C_r": 0.5, "C_w": 0.1},
         {"divergence": "kl", "domain": "cone", "kl_margin": "additive", "floor": 0.3},
-        {"divergence": "kl", "domain": "cone", "margin": "large", "size": 0.3},
+        {"divergence": "kl", "domain": "cone", "margin": "large", "size": 0.3, "C_r": 0.2},
     ],
     "softrank": [
         {"metric": "ndcg@4", "sigma": 0.4},

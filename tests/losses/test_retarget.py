@@ -34,9 +34,9 @@ KL = [
     Retarget(divergence="kl", floor=0.02, size=0.3),
     Retarget(divergence="kl", kl_margin="additive", size=0.02),
     Retarget(divergence="kl", kl_margin="additive", size=0.02, floor=0.01, C_r=0.4),
-    Retarget(divergence="kl", domain="cone"),
+    Retarget(divergence="kl", domain="cone", floor=0.05),
     Retarget(divergence="kl", domain="cone", C_r=0.5, floor=0.4),
-    Retarget(divergence="kl", domain="cone", margin="large", size=0.5),
+    Retarget(divergence="kl", domain="cone", margin="large", size=0.5, C_r=0.2),
     Retarget(divergence="kl", domain="cone", kl_margin="additive", size=0.5),
     Retarget(divergence="kl", domain="cone", kl_margin="additive", margin="sqrt", floor=0.2),
     *(
@@ -206,7 +206,7 @@ def midpoint_violation(loss, y=(0.0, 0.0, 0.0, 1.0, 1.0, 2.0)):
     "loss",
     [
         Retarget(divergence="kl"),
-        Retarget(divergence="kl", domain="cone"),
+        Retarget(divergence="kl", domain="cone", C_r=0.2),
         Retarget(margin="constant", within_grade=True),
         Retarget(margin="sqrt", within_grade=True),
     ],
@@ -339,6 +339,11 @@ def test_additive_margins_stay_exact_for_scores_of_ten_thousand():
             r"query 0 needs targets that sum to 3 or more",
         ),
         ({"divergence": "kl", "floor": 0.3, "size": 0.5}, "make size or floor smaller"),
+        ({"divergence": "kl", "domain": "cone"}, "falls to 0 as all targets and scores sink"),
+        ({"divergence": "kl", "domain": "cone", "floor": 0.0}, "set C_r, C_w or the floor"),
+        ({"divergence": "kl", "domain": "cone", "kl_margin": "additive", "size": 0.0}, "set C_r"),
+        ({"divergence": "kl", "domain": "cone", "margin": "large", "floor": 0.1}, "set C_r above"),
+        ({"divergence": "kl", "domain": "cone", "margin": "large", "C_w": 1.0}, "without bound"),
     ],
 )
 def test_what_cannot_be_is_reported(params, sentence):
