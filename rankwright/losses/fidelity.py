@@ -3,18 +3,19 @@
 With p = 1 / (1 + exp(s_j - s_i)), the probability that the better document i leads, q what it is to
 be, and w_i the weight of document i, the loss of a query is
 
-    L(s) = sum over g_i > g_j of w_i w_j (1 - sqrt(p q) - sqrt((1 - p) (1 - q)))                (1)
+    L(s) = sum over g_i > g_j of m w_i w_j (1 - sqrt(p q) - sqrt((1 - p) (1 - q)))              (1)
 
-(`tsai2007frank`, with q = 1 for pairs of different grades). A pair costs between 0 and 1 however
-wrong it is, so a few hopeless pairs do not decide the ranking; the loss is not convex. With
-a = sqrt(p q) (1 - p) / 2 and b = sqrt((1 - p) (1 - q)) p / 2 a pair adds b - a to the gradient of
-i and a - b to that of j. Its second derivative is at most a + b, which is added to the curvature of
+(`tsai2007frank`, with q = 1 for pairs of different grades), where a pair counts m = min(1, g_i -
+g_j): 1 for whole grades, the difference for estimated relevance. A pair costs between 0 and 1
+however wrong it is, so a few hopeless pairs do not decide the ranking; the loss is not convex. With
+a = sqrt(p q) (1 - p) / 2 and b = sqrt((1 - p) (1 - q)) p / 2 a pair adds b - a to the gradient of i
+and a - b to that of j. Its second derivative is at most a + b, which is added to the curvature of
 both: no step of gradient / curvature is longer than 1. ``normalize=True`` divides the loss of each
 query by the sum of w_i w_j over its pairs.
 
 O(n^2) pairs a query, with one exponential for each document. On the CPU, a list of 2,048 documents
 or more is summed up by `losses.score_sums`, in O(n) and to 1e-13 of the same, unless its scores are
-a thousand apart.
+a thousand apart or grades are less than 1 apart.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class _Terms(NamedTuple):
     w: F64  # of each place
     scale: F64  # of each query
     roots: tuple[float, float]  # of q and of 1 - q
+    grade: F64  # of each place
 
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv
 ):
     rows, start, of_query = layout
-    w, scale, roots = terms
+    w, scale, roots, grade = terms
     lead, ratio, gradient, curvature = sums
     for q in range(lo, hi):
         begin, end, total = indptr[q], indptr[q + 1], 0.0
@@ -80,8 +82,9 @@ def _queries(  # type: ignore[no-untyped-def]
                         _set_ratio(p, start[b + 1], end, s, rows, ratio)
                     own, others = (1.0, ratio[below]) if wide else (lead[p], lead[below])
                     missed, down, curved = _add_row(
-                        own, others, w[p], w[below], roots, gradient[below], curvature[below]
-                    )
+                        own, others, w[p], w[below], grade[p], grade[below],
+                        roots, gradient[below], curvature[below],
+                    )  # fmt: skip
                     total += missed
                     gradient[p] -= down
                     curvature[p] += curved
@@ -112,7 +115,9 @@ def _set_ratio(p, begin, end, s, rows, ratio):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_row(own, others, weight, weights, roots, gradient, curvature):  # type: ignore[no-untyped-def]
+def _add_row(  # type: ignore[no-untyped-def]
+    own, others, weight, weights, grade, grades, roots, gradient, curvature
+):
     """Pair a document with all of lower grades; return its loss, gradient and curvature."""
     hit, miss = roots
     total = down = curved = 0.0
@@ -120,7 +125,7 @@ def _add_row(own, others, weight, weights, roots, gradient, curvature):  # type:
         whole = 1.0 / (own + others[j])
         p, c = own * whole, others[j] * whole
         root, other_root = math.sqrt(p), math.sqrt(c)
-        pair = weight * weights[j]
+        pair = weight * weights[j] * min(grade - grades[j], 1.0)
         a, b = 0.5 * hit * root * c * pair, 0.5 * miss * other_root * p * pair
         # 1 - sqrt(p q) - sqrt(c (1 - q)), as half of squares that do not cancel            (1)
         total += 0.5 * pair * ((root - hit) ** 2 + (other_root - miss) ** 2)
@@ -206,6 +211,9 @@ def _set_function(number, sign, roots, A):  # type: ignore[no-untyped-def]
 class Fidelity(Part):
     """Fidelity loss on every pair of documents of different grades.
 
+    A pair of grades less than 1 apart, as of relevance estimated from clicks, counts as much as
+    they differ.
+
     Parameters
     ----------
     confidence : float
@@ -237,8 +245,8 @@ class Fidelity(Part):
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         roots = math.sqrt(self.confidence), math.sqrt(1.0 - self.confidence)
         sums = np.empty((4, data.n_documents))
-        args = (blocks.layout, _Terms(w, scale, roots), sums)
-        long = bool(data.sizes.max(initial=0) >= LONG)
+        args = (blocks.layout, _Terms(w, scale, roots, blocks.place_grade()), sums)
+        long = bool(data.sizes.max(initial=0) >= LONG) and not blocks.fractional
         return KernelLoss(
             _queries,
             data,

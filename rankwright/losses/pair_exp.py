@@ -2,10 +2,11 @@
 
 With w_i the weight of document i, the loss of a query is
 
-    L(s) = sum over g_i > g_j of w_i w_j exp(s_j - s_i)                                         (1)
+    L(s) = sum over g_i > g_j of m w_i w_j exp(s_j - s_i)                                       (1)
 
-(`freund2003rankboost`). For each document, what its pairs with lower and with higher grades add up
-to is a product,
+(`freund2003rankboost`), where a pair counts m = min(1, g_i - g_j): 1 for whole grades, the
+difference for estimated relevance. With m = 1 for all pairs, for each document, what its pairs with
+lower and with higher grades add up to is a product,
 
     push_i = w_i exp(-s_i) x sum of w_j exp(s_j) over lower grades                              (2)
     pull_j = w_j exp(s_j) x sum of w_i exp(-s_i) over higher grades                             (3)
@@ -16,7 +17,8 @@ positive terms, so nothing cancels. ``normalize=True`` divides the loss of each 
 w_i w_j over its pairs.
 
 Where s_j - s_i is above 600, exp is continued by its tangent, so that the loss stays finite and
-convex; a query whose scores spread that far is added up pair by pair.
+convex; a query whose scores spread that far is added up pair by pair, and so are all queries where
+grades are less than 1 apart.
 
 A rule h with values 0 and 1 moves each term of (1) by a factor exp(a), exp(-a) or 1. With
 r = -(derivative of L along h) / L, L(s + a h) is at most L ((1 - r) exp(a) + (1 + r) exp(-a)) / 2
@@ -40,7 +42,7 @@ from rankwright.core.parameters import Part
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
-from rankwright.losses.pair_sums import GradeBlocks, score_range
+from rankwright.losses.pair_sums import GradeBlocks, preference, score_range
 
 _FAR = 600.0
 _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infinity
@@ -49,6 +51,8 @@ _SURE = 1.0 - 1e-6  # a rule that is never wrong gets a weight of 7.25, not infi
 class _Terms(NamedTuple):
     w: F64  # of each place
     scale: F64  # of each query
+    grade: F64  # of each place
+    fractional: bool  # whether some pairs count less than 1
 
 
 class _Workspace(NamedTuple):
@@ -68,15 +72,15 @@ def _queries(  # type: ignore[no-untyped-def]
     lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
 ):
     rows, start, of_query = layout
-    w, scale = terms
+    w, scale, grade, fractional = terms
     push, pull = workspace.push, workspace.pull
     for q in range(lo, hi):
         first, last, total = of_query[q], of_query[q + 1], 0.0
         if weight[q] == 0.0:
             push[indptr[q] : indptr[q + 1]] = 0.0
             pull[indptr[q] : indptr[q + 1]] = 0.0
-        elif _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
-            total = _pair_by_pair(first, last, start, s, rows, w, workspace)
+        elif fractional or _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
+            total = _pair_by_pair(first, last, start, s, rows, w, grade, workspace)
         else:
             total = _by_grade(first, last, start, workspace)
         factor = weight[q] * scale[q]
@@ -122,8 +126,8 @@ def _by_grade(first, last, start, workspace):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pair_by_pair(first, last, start, s, rows, w, workspace):  # type: ignore[no-untyped-def]
-    """As `_by_grade`, with the tangent of exp beyond _FAR, which takes each pair by itself."""
+def _pair_by_pair(first, last, start, s, rows, w, grade, workspace):  # type: ignore[no-untyped-def]
+    """As `_by_grade`, with m and the tangent of exp beyond _FAR, which take each pair by itself."""
     push, pull = workspace.push, workspace.pull
     push[start[first] : start[last]] = 0.0
     pull[start[first] : start[last]] = 0.0
@@ -132,7 +136,8 @@ def _pair_by_pair(first, last, start, s, rows, w, workspace):  # type: ignore[no
         for p in range(start[b], start[b + 1]):
             for j in range(start[b + 1], start[last]):
                 gap = s[rows[j]] - s[rows[p]]
-                term = w[p] * w[j] * math.exp(min(gap, _FAR))
+                share = preference(grade[p], grade[j])
+                term = share * w[p] * w[j] * math.exp(min(gap, _FAR))
                 push[p] += term
                 pull[j] += term
                 total += term * (1.0 + max(gap - _FAR, 0.0))
@@ -143,15 +148,15 @@ def _pair_by_pair(first, last, start, s, rows, w, workspace):  # type: ignore[no
 def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
     """Write the Hessian times v, from what the last run left in ``workspace``."""
     rows, start, of_query = layout
-    w, scale = terms
+    w, scale, grade, fractional = terms
     up, down, push, pull = workspace
     for q in range(lo, hi):
         out[rows[indptr[q] : indptr[q + 1]]] = 0.0
         first, last, factor = of_query[q], of_query[q + 1], weight[q] * scale[q]
         if factor == 0.0:
             continue
-        if _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
-            _turn_pairs(first, last, start, s, rows, w, factor, v, out)
+        if fractional or _spread_out(indptr[q], indptr[q + 1], s, rows, w, workspace):
+            _turn_pairs(first, last, start, s, rows, w, grade, factor, v, out)
             continue
         below = 0.0
         for b in range(last - 1, first - 1, -1):
@@ -168,13 +173,14 @@ def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):  # ty
 
 
 @kernel
-def _turn_pairs(first, last, start, s, rows, w, factor, v, out):  # type: ignore[no-untyped-def]
+def _turn_pairs(first, last, start, s, rows, w, grade, factor, v, out):  # type: ignore[no-untyped-def]
     for b in range(first, last):
         for p in range(start[b], start[b + 1]):
             for j in range(start[b + 1], start[last]):
                 gap = s[rows[j]] - s[rows[p]]
                 if gap <= _FAR:  # beyond, the tangent has no curvature
-                    turn = factor * w[p] * w[j] * math.exp(gap) * (v[rows[p]] - v[rows[j]])
+                    pair = factor * w[p] * w[j] * preference(grade[p], grade[j])
+                    turn = pair * math.exp(gap) * (v[rows[p]] - v[rows[j]])
                     out[rows[p]] += turn
                     out[rows[j]] -= turn
 
@@ -185,6 +191,9 @@ def _turn_pairs(first, last, start, s, rows, w, factor, v, out):  # type: ignore
 @dataclass(frozen=True, slots=True, repr=False)
 class PairExp(Part):
     """Exponential loss on every pair of documents of different grades.
+
+    A pair of grades less than 1 apart, as of relevance estimated from clicks, counts as much as
+    they differ.
 
     Parameters
     ----------
@@ -216,7 +225,8 @@ class PairExp(Part):
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)
         workspace = _Workspace(*np.empty((4, data.n_documents)))
-        args = (blocks.layout, _Terms(w, scale), workspace)
+        terms = _Terms(w, scale, blocks.place_grade(), blocks.fractional)
+        args = (blocks.layout, terms, workspace)
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 
     @staticmethod

@@ -4,11 +4,12 @@ With w_i the weight of document i and c the weight of a pair of grades, the loss
 
     L(s) = sum over g_i > g_j of c(g_i, g_j) w_i w_j (margin - s_i + s_j)_+^p                   (1)
 
-with p = 2 for ``form="squared"`` and p = 1 for ``form="hinge"`` (`joachims2002ranksvm`). With P the
-number of pairs of a query, that is the sum of w_i w_j over them, ``pairs`` chooses
+with p = 2 for ``form="squared"`` and p = 1 for ``form="hinge"`` (`joachims2002ranksvm`). A pair
+counts m = min(1, g_i - g_j): 1 for whole grades, the difference for estimated relevance. With P the
+number of pairs of a query, that is the sum of w_i w_j m over them, ``pairs`` chooses
 
-    "uniform":  c = 1                                                                           (2)
-    "query":    c = 1 / P, the mean over the pairs; for two grades the area above the ROC curve's
+    "uniform":  c = m                                                                           (2)
+    "query":    c = m / P, the mean over the pairs; for two grades the area above the ROC curve's
                 hinge, 1 / (relevant x others)                                                  (3)
     "ir":       c(a, b) = max over queries of P / P  x  what NDCG loses when a document of grade a
                 and one of grade b trade places in the ideal list, on average over such pairs   (4)
@@ -52,8 +53,8 @@ PAIRS = ("uniform", "query", "ir")
 class _Terms(NamedTuple):
     w: F64  # of each place
     scale: F64  # of each query
-    gain: F64  # of each block, for (4); empty where grades do not weigh pairs
-    worth: F64  # likewise
+    gain: F64  # of each block, for (4), or its grade for m; empty where all pairs count 1
+    worth: F64  # of each block, for (4)
     margin: float
     squared: bool
 
@@ -125,7 +126,7 @@ def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, u, out):  # t
 
 @kernel
 def _add(first, last, start, at, terms, pairs, x, lower, higher):  # type: ignore[no-untyped-def]
-    """Sum x over the partners of each document, weighed by (4) where there is a gain."""
+    """Sum x over the partners of each document, weighed by m or (4) where there is a gain."""
     if len(terms.gain):
         both = (terms.gain, terms.worth)
         add_weighted(first, last, start, at, terms.margin, pairs, both, x, lower, higher)
@@ -156,7 +157,8 @@ class PairHinge(Part):
     margin : float
         The lead that a better document is to have.
     pairs : "uniform", "query" or "ir"
-        Weight of a pair: 1; such that each query's pairs sum to 1; or IR-SVM's, by query and by
+        Weight of a pair: 1, or the difference of its grades where that is smaller, as between
+        estimates of relevance; the same over the sum in its query; or IR-SVM's, by query and by
         what NDCG would lose.
 
     Examples
@@ -203,7 +205,7 @@ class PairHinge(Part):
         self._check()
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
-        gain = worth = NOTHING
+        gain, worth = blocks.grade if blocks.fractional else NOTHING, NOTHING
         scale = np.ones(data.n_queries)  # (2)
         if self.pairs != "uniform":
             scale = blocks.pair_share(w)  # (3)

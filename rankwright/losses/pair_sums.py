@@ -15,9 +15,15 @@ the second, and those of a document of the second are the tail of the first. `fi
 keeps, level by level, the order and where head or tail ends; `add_partners` is then running sums
 and a look-up. Real-valued grades cost no more than O(n log n) either.
 
-Where a pair of grades a, b has a weight of its own,
+A pair of grades a above b counts
 
-    (gain_a - gain_b) (worth_a - worth_b)                                                       (2)
+    min(1, a - b)                                                                               (2)
+
+so that whole grades count every pair as 1, and relevance that was estimated, as from clicks, counts
+a pair by the difference: .31 against .30 is hardly a preference. Where that is not 1 for all pairs,
+or a pair of grades has another weight of its own,
+
+    (gain_a - gain_b) (worth_a - worth_b)                                                       (3)
 
 `add_weighted` walks over each two grades instead: O(n x grades), and nothing that could cancel.
 """
@@ -38,6 +44,22 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 
 # --- kernels ---------------------------------------------------------------------------------
+
+
+@kernel
+def preference(better, worse):  # type: ignore[no-untyped-def]
+    """Return (2), what a pair of documents of these grades counts; 0 where they are equal."""
+    return min(abs(better - worse), 1.0)
+
+
+@kernel
+def _pair_weights(of_query, grade, weight, out):  # type: ignore[no-untyped-def]
+    """Write the sum of products of weights times (2) over the pairs of blocks of each query."""
+    for q in range(len(of_query) - 1):
+        out[q] = 0.0
+        for a in range(of_query[q], of_query[q + 1]):
+            for b in range(a + 1, of_query[q + 1]):
+                out[q] += weight[a] * weight[b] * preference(grade[a], grade[b])
 
 
 @kernel
@@ -136,14 +158,19 @@ def score_range(lo, hi, s, rows):  # type: ignore[no-untyped-def]
 def add_weighted(  # type: ignore[no-untyped-def]
     first, last, start, v, margin, pairs, gain_and_worth, x, lower, higher
 ):
-    """As `add_partners`, each partner times the weight (2) of the two grades; they are sorted."""
+    """As `add_partners`, each partner times a weight of the two grades, which are sorted.
+
+    That is (3), or (2) of the grades in ``gain`` where ``worth`` is empty.
+    """
     gain, worth = gain_and_worth
     order = pairs[0][0]
     for p in range(start[first], start[last]):
         lower[p] = higher[p] = 0.0
     for a in range(first, last):
         for b in range(a + 1, last):
-            weight = (gain[a] - gain[b]) * (worth[a] - worth[b])
+            weight = preference(gain[a], gain[b])  # (2)
+            if len(worth):
+                weight = (gain[a] - gain[b]) * (worth[a] - worth[b])  # (3)
             total, j = 0.0, start[b]
             for k in range(start[a], start[a + 1]):
                 while j < start[b + 1] and v[order[k]] < v[order[j]] + margin:
@@ -181,18 +208,32 @@ class GradeBlocks:
         Block b, one grade of one query, holds the places ``start[b]:start[b + 1]``.
     of_query : (Q + 1,) int64
         Query q has the blocks ``of_query[q]:of_query[q + 1]``.
+    grade : (B,) float64
+        The grade of each block.
     """
 
     rows: I64
     start: I64
     of_query: I64
+    grade: F64
 
     @classmethod
     def of(cls, data: RankingData) -> GradeBlocks:
         """Return the blocks of ``data``."""
         rows = np.lexsort((-data.y, data.query_of_row()))
         start = np.append(np.flatnonzero(first_of_runs(data.y[rows], data.indptr)), len(rows))
-        return cls(rows, start, np.searchsorted(start, data.indptr))
+        of_query = np.searchsorted(start, data.indptr)
+        return cls(rows, start, of_query, data.y[rows[start[:-1]]])
+
+    @property
+    def fractional(self) -> bool:
+        """Whether grades of a query are less than 1 apart, so that (2) is not always 1."""
+        near = np.diff(self.grade) > -1.0
+        return bool((near & (np.diff(self.query()) == 0)).any())
+
+    def place_grade(self) -> F64:
+        """Return the grade at each place."""
+        return np.repeat(self.grade, np.diff(self.start))
 
     @property
     def layout(self) -> BlockLayout:
@@ -214,7 +255,11 @@ class GradeBlocks:
         return better
 
     def pair_weight(self, w: F64) -> F64:
-        """Return the sum of w_i w_j over the pairs of different grades of each query."""
+        """Return the sum of w_i w_j times (2) over the pairs of grades of each query."""
+        if self.fractional:
+            total = np.empty(len(self.of_query) - 1)
+            _pair_weights(self.of_query, self.grade, self.weight(w), total)
+            return total
         pairs = self.weight(w) * self.better_weight(w)
         return np.bincount(self.query(), pairs, len(self.of_query) - 1).astype(np.float64)
 
@@ -242,7 +287,7 @@ class GradeBlocks:
 #
 # Documents are sorted by score, so a document a stands above a document b where s_a >= s_b, and
 #
-#     r = exp(-sigma (s_a - s_b)) <= 1,     q = 1 / (1 + r),     p = r q                         (3)
+#     r = exp(-sigma (s_a - s_b)) <= 1,     q = 1 / (1 + r),     p = r q                         (4)
 #
 # are a quotient of exponentials computed once per document, the probability that a is the better of
 # the two, and that b is. No pair costs an exponential, and none overflows.

@@ -2,18 +2,19 @@
 
 With w_i the weight of document i, the loss of a query is
 
-    L(s) = sum over g_i > g_j of w_i w_j log(1 + exp(-sigma (s_i - s_j)))                       (1)
+    L(s) = sum over g_i > g_j of m w_i w_j log(1 + exp(-sigma (s_i - s_j)))                     (1)
 
-(`burges2005ranknet`). With p = 1 / (1 + exp(sigma (s_i - s_j))) a pair adds -sigma w_i w_j p to the
-gradient of i, +sigma w_i w_j p to that of j, and sigma^2 w_i w_j p (1 - p) to the curvature of
-both, which makes the exact diagonal of the Hessian, and sigma^2 w_i w_j p (1 - p) (v_i - v_j) to
-row i of the Hessian times v. ``normalize=True`` divides the loss of each query by the sum of
-w_i w_j over its pairs.
+(`burges2005ranknet`), where a pair counts m = min(1, g_i - g_j): 1 for whole grades, the difference
+for estimated relevance. With w_i w_j for that product and p = 1 / (1 + exp(sigma (s_i - s_j))) a
+pair adds -sigma w_i w_j p to the gradient of i, +sigma w_i w_j p to that of j, and sigma^2 w_i w_j
+p (1 - p) to the curvature of both, which makes the exact diagonal of the Hessian, and sigma^2 w_i
+w_j p (1 - p) (v_i - v_j) to row i of the Hessian times v. ``normalize=True`` divides the loss of
+each query by the sum of w_i w_j over its pairs.
 
 LambdaRank is the same with other pair weights. The arithmetic is that of `losses.pair_sums`:
 O(n^2) pairs a query, without an exponential for each. On the CPU, a list of 2,048 documents or more
 is summed up by `losses.score_sums`, in O(n) and to 1e-13 of the same, unless its scores times sigma
-are a thousand apart.
+are a thousand apart or grades are less than 1 apart.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
         other = two[TILE + GAIN + lane]
         pair = weight * two[TILE + WEIGHT + lane]
         pair = pair if two[TILE + RANK + lane] > row else 0.0
-        pair = pair if grade != other else 0.0
+        pair = pair * min(abs(grade - other), 1.0)
         r = two[TILE + RATIO + lane] * inverse
         q = 1.0 / (1.0 + r)
         p = r * q
@@ -184,7 +185,7 @@ def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyp
         other = two[TILE + GAIN + lane]
         pair = weight * two[TILE + WEIGHT + lane]
         pair = pair if two[TILE + RANK + lane] > row else 0.0
-        pair = pair if grade != other else 0.0
+        pair = pair * min(abs(grade - other), 1.0)
         r = two[TILE + RATIO + lane] * inverse
         q = 1.0 / (1.0 + r)
         p = r * q
@@ -314,6 +315,9 @@ def _set_function(number, A):  # type: ignore[no-untyped-def]
 class RankNet(Part):
     """Logistic loss on every pair of documents of different grades.
 
+    A pair of grades less than 1 apart, as of relevance estimated from clicks, counts as much as
+    they differ.
+
     Parameters
     ----------
     sigma : float
@@ -344,6 +348,7 @@ class RankNet(Part):
         layout = BlockLayout(*(np.empty(0, np.int64),) * 3)
         if self.normalize or long:
             blocks = GradeBlocks.of(data)
+            long = long and not blocks.fractional
             layout = blocks.layout if long else layout
             scale = blocks.pair_share(w[blocks.rows]) if self.normalize else scale
         order = np.empty((2, data.n_documents), np.int64)

@@ -84,7 +84,7 @@ class PassiveAggressiveLinear(Part):
         log, steps = OracleLog(callback), PassiveAggressive(C=self.C)
         with until_interrupted(callback, rounds):
             for count in np.diff(ends).tolist():
-                go_on = partial(steps.go_on, rows, sampler, state, count, seed=random_state)
+                go_on = partial(steps.go_on, rows, data.y, sampler, state, count, seed=random_state)
                 n = len(state.w)
                 parts = log.recall(lambda: go_on().parts(), state.w, sizes=[n, n, 2])  # noqa: B023
                 state = PairState.of(parts)
@@ -110,7 +110,7 @@ class PassiveAggressiveLinear(Part):
         state = _state_of(start, data.n_features)
         sampler = _sampler(data, n_jobs)
         state = PassiveAggressive(C=self.C).go_on(
-            _as_csr(X), sampler, state, self.n_steps, seed=random_state
+            _as_csr(X), data.y, sampler, state, self.n_steps, seed=random_state
         )
         fitted = self._fitted(state, fill)
         total = float(order_weight(data).sum()) or 1.0
@@ -194,9 +194,10 @@ def _as_csr(X: FloatMatrix) -> FloatMatrix:
 # Step t samples a document i and one that it dominates, j. Where i does not lead by 1, the weights
 # move as little as makes it so, but never by more than the cap C allows (PA-I):
 #
-#     w <- w + tau (x_i - x_j),     tau = min(C, (1 - w.(x_i - x_j))_+ / |x_i - x_j|^2)          (1)
+#     w <- w + tau (x_i - x_j),     tau = min(C m, (1 - w.(x_i - x_j))_+ / |x_i - x_j|^2)        (1)
 #
-# (`grangier2008pamir`, `crammer2006pa`). The answer is the mean of the weights over the T steps.
+# (`grangier2008pamir`, `crammer2006pa`). A pair counts m = min(1, g_i - g_j): 1 for whole grades,
+# the difference for estimated relevance. The answer is the mean of the weights over the T steps.
 # With t steps before the one that adds d_t, that mean is
 #
 #     w - (1/T) sum_t t d_t                                                                      (2)
@@ -208,14 +209,14 @@ def _as_csr(X: FloatMatrix) -> FloatMatrix:
 
 
 @kernel
-def _steps(t, end, seed, sampler, indptr, indices, values, C, w, lag):  # type: ignore[no-untyped-def]
+def _steps(t, end, seed, sampler, indptr, indices, values, grade, C, w, lag):  # type: ignore[no-untyped-def]
     """Take steps t:end and return how many moved the weights."""
     moved = 0
     for number in range(t, end):
         i, j = sample_pair(seed, number, sampler)
         lead, square = _compare(i, j, indptr, indices, values, w)
         if lead < 1.0 and square > 0.0:
-            tau = min(C, (1.0 - lead) / square)  # (1)
+            tau = min(C * min(grade[i] - grade[j], 1.0), (1.0 - lead) / square)  # (1)
             _add(i, tau, number, indptr, indices, values, w, lag)
             _add(j, -tau, number, indptr, indices, values, w, lag)
             moved += 1
@@ -296,7 +297,7 @@ class PassiveAggressive:
     C: float = 0.1
 
     def go_on(
-        self, X: Any, sampler: PairSampler, state: PairState, n_steps: int, *, seed: int = 0
+        self, X: Any, y: F64, sampler: PairSampler, state: PairState, n_steps: int, *, seed: int = 0
     ) -> PairState:
         """Return the state after ``n_steps`` more; X is CSR with rising columns in each row."""
         if not 0.0 < self.C < np.inf:
@@ -306,5 +307,5 @@ class PassiveAggressive:
             return replace(state, t=end)
         w, lag = state.w.copy(), state.lag.copy()
         rows = X.indptr, X.indices, X.data
-        moved = _steps(state.t, end, seed, sampler, *rows, float(self.C), w, lag)
+        moved = _steps(state.t, end, seed, sampler, *rows, y, float(self.C), w, lag)
         return PairState(w, lag, end, state.moved + int(moved))

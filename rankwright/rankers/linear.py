@@ -372,7 +372,8 @@ class RankSVM(Ranker):
 
     Each better document is to lead each worse one of its query by a margin (`joachims2002ranksvm`);
     pairs are summed by sorting and never listed. The sum C over pairs of other tools is l2 = 1 / (C
-    x queries) with ``pairs="uniform"`` and ``scale=False``.
+    x queries) with ``pairs="uniform"`` and ``scale=False``. A pair of grades less than 1 apart, as
+    of relevance estimated from clicks, counts as much as they differ.
 
     With ``model="kernel"`` l2 is 10: on the validation parts of OHSUMED and MQ2008 (mean NDCG@10 of
     five folds) .454 and .496, where 1e-3 has .372 and .493, and gamma = 1/features .356 and .469.

@@ -152,6 +152,30 @@ def check_against_twin(name, made, decimals):
         )
 
 
+@pytest.mark.parametrize("name", ["fidelity", "pair_exp", "pair_hinge", "ranknet", "rocarea_svm"])
+def test_pairs_of_estimated_relevance_count_by_their_difference(name):
+    """Of grades 0, 0.3, 0.6, ... a pair counts 0.3, 0.6 or 0.9, and 1 from there on."""
+    weight = np.linspace(0.5, 2.0, 17)
+    whole = data_of(GRADES, sample_weight=weight)
+    data = whole._replace(y=0.3 * whole.y)
+    s = scores(data, 0, 1.0)
+    for made in filter(alone, variants(name)):
+        with case(made):
+            bound = made.bind(data)
+            value, grad = at(bound, s)
+            parts = [slice(data.indptr[q], data.indptr[q + 1]) for q in RANKED]
+            twins = [TWINS[name](made, s[rows], data.y[rows], weight[rows]) for rows in parts]
+            assert value == pytest.approx(sum(part[0] for part in twins), rel=1e-9)
+            for rows, part in zip(parts, twins, strict=True):
+                np.testing.assert_allclose(grad[rows], part[1], rtol=1e-9, atol=1e-12)
+            if made.traits.hess_vec:
+                v, out = s[::-1].copy(), np.empty(len(s))
+                at(bound, s)
+                bound.hess_vec(v, out)
+                turned = at(bound, s + 1e-6 * v)[1] - at(bound, s - 1e-6 * v)[1]
+                np.testing.assert_allclose(out, turned / 2e-6, rtol=1e-4, atol=1e-6)
+
+
 EXACT = ("domination", "listmle", "listnet", "pair_exp", "ranknet", "squared", "xendcg")
 
 

@@ -11,7 +11,7 @@ def fidelity(loss, s, y, w, **_):
     for i in range(len(s)):
         for j in range(len(s)):
             if y[i] > y[j]:
-                pair, p = w[i] * w[j], 1 / (1 + exp(s[j] - s[i]))
+                pair, p = w[i] * w[j] * min(y[i] - y[j], 1.0), 1 / (1 + exp(s[j] - s[i]))
                 value += pair * (1 - sqrt(p * q) - sqrt((1 - p) * (1 - q)))
                 along_p = -sqrt(q / p) / 2 + sqrt((1 - q) / (1 - p)) / 2
                 grad[i] += pair * along_p * p * (1 - p)

@@ -112,7 +112,7 @@ def logistic_pairs(sigma, s, y, pair_weight):
 
 
 def ranknet(loss, s, y, w, **_):
-    pair_weight = np.outer(w, w)
+    pair_weight = np.outer(w, w) * np.minimum(np.abs(np.subtract.outer(y, y)), 1.0)
     if loss.normalize:
         pair_weight = pair_weight / pair_weight[y[:, None] > y].sum()
     return logistic_pairs(loss.sigma, s, y, pair_weight)

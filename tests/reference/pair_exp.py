@@ -10,10 +10,11 @@ def pair_exp(loss, s, y, w, **_):
     for i in range(len(s)):
         for j in range(len(s)):
             if y[i] > y[j]:
-                term = w[i] * w[j] * exp(s[j] - s[i])
+                pair = w[i] * w[j] * min(y[i] - y[j], 1.0)
+                term = pair * exp(s[j] - s[i])
                 value += term
                 grad[i] -= term
                 grad[j] += term
-                pairs += w[i] * w[j]
+                pairs += pair
     scale = 1.0 / pairs if loss.normalize else 1.0
     return scale * value, scale * grad

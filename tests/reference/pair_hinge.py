@@ -26,14 +26,18 @@ def pair_hinge(loss, s, y, w, most_pairs=None, **_):
 
 def pair_weights(loss, y, w, most_pairs=None):
     """The weight of every pair (better, worse)."""
-    pairs = {(i, j): w[i] * w[j] for i, j in permutations(range(len(y)), 2) if y[i] > y[j]}
+    pairs = {
+        (i, j): w[i] * w[j] * min(y[i] - y[j], 1.0)
+        for i, j in permutations(range(len(y)), 2)
+        if y[i] > y[j]
+    }
     count = sum(pairs.values())
     if loss.pairs == "query":
         return {pair: weight / count for pair, weight in pairs.items()}
     if loss.pairs == "ir":
         drop = ndcg_drops(y, w)
         size = (most_pairs or count) / count
-        return {(i, j): weight * size * drop[y[i], y[j]] for (i, j), weight in pairs.items()}
+        return {(i, j): w[i] * w[j] * size * drop[y[i], y[j]] for i, j in pairs}
     return pairs
 
 

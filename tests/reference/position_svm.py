@@ -100,9 +100,10 @@ def rocarea_svm(loss, s, y, w, **_):
     value, grad, pairs = 0.0, np.zeros(len(s)), 0.0
     for i, j in permutations(range(len(s)), 2):
         if y[i] > y[j]:
-            pairs += w[i] * w[j]
+            pair = w[i] * w[j] * min(y[i] - y[j], 1.0)
+            pairs += pair
             if loss.margin - s[i] + s[j] > 0:
-                value += w[i] * w[j] * (loss.margin - s[i] + s[j])
-                grad[i] -= w[i] * w[j]
-                grad[j] += w[i] * w[j]
+                value += pair * (loss.margin - s[i] + s[j])
+                grad[i] -= pair
+                grad[j] += pair
     return value / pairs, grad / pairs
