@@ -1,53 +1,59 @@
-"""From clicks to data that any loss learns from: relevance, with the effect of positions removed.
+"""Estimate relevance from clicks without the effect of positions, as grades for any loss.
 
-Document d of a query was shown n_k times at position k and clicked c_k times. With examination
-a_k and offset o_k of a `Propensity`, so that P(click at k) = a_k r + o_k, its relevance r is
-estimated by inverse propensity scoring (`joachims2017unbiased`, `vardasbi2020inverse`)
+Document d of a query was shown n_k times at position k and clicked c_k times. With the examination
+a_k and the offset o_k of a `Propensity`, P(click at k) = a_k r + o_k, and
 
-    r = sum_k (c_k - n_k o_k) / a_k / sum_k n_k                                                 (1)
-    r = sum_k (c_k - n_k o_k) / sum_k n_k a_k                                                   (2)
+    C = sum_k (c_k - n_k o_k),       E = sum_k n_k a_k                                          (1)
 
-the second self-normalised: its weights are those of the least variance where clicks are rare. Both
-have the expectation r, whatever was shown. With m a regression of relevance on the features, the
-doubly robust estimate (`oosterhuis2023doubly`) is
+are the clicks that relevance r explains and the exposure of the document. Inverse propensity
+scoring estimates r without assumptions about documents (`joachims2017unbiased`,
+`vardasbi2020inverse`):
 
-    r = m + sum_k (c_k - n_k o_k - n_k a_k m) / sum_k n_k max(a_k, clip)                        (3)
+    r = C / E,    or    r = sum_k (c_k - n_k o_k) / a_k / sum_k n_k                             (2)
 
-which stays close to m where few looked, and is right where m is, or where examination is above
-``clip``. Without clipping it is (2) itself; a document that was never shown has r = m.
+The first is self-normalised and has less variance. Both are unbounded: one click on a document that
+was shown once, at position 10, can mean a relevance of 10.
 
-The probability with which a document was shown at k, which a log may hold beside its clicks
-(``ClickLog.propensity``), is in none of these: given that it was shown, clicks depend on a_k alone,
-and n_k counts how often it was. Divided by that probability, rare placements would weigh more,
-which leaves the expectation of (2) as it is and adds variance; in place of a_k it would be wrong.
+The default is the posterior mean of r, with a gamma distribution of mean m and strength kappa as
+prior and a Poisson number of clicks with mean r E + O, O = sum_k n_k o_k:
 
-The estimates are real-valued grades, one for each document of a query, so that any loss takes them
-with any model. Losses that are linear in the grade (dual_softmax, the gradient of squared and
-query_offset) then have the expectation that true relevance would give; others come close to it as
-impressions grow. The weight of a document, where wanted, is its exposure sum_k n_k a_k, to which
-the precision of (2) is proportional.
+    r = (kappa m + C) / (kappa + E), between 0 and the highest click rate possible              (3)
 
-A loss that is relative to the best possible list of a query, as those of NDCG are, divides by the
-ideal DCG of the estimates. Where no document is relevant that is small and made of noise, which
-would then count as much as relevance does elsewhere. Rankers therefore weigh queries by it,
+m is a regression of C / E on the features, by trees that were fitted to the other half of the
+queries. kappa is the exposure at which clicks count as much as the regression. It follows from the
+dispersion of clicks around the regression (empirical Bayes), which is what Poisson noise and the
+variance m / kappa of relevance explain together:
 
-    weight of a query = ideal DCG of its estimates, times a weight that was given               (4)
+    1 / kappa = sum_d ((C - E m)^2 / (E m + O) - 1) / sum_d E^2 m / (E m + O)                   (4)
 
-so that the loss is that of DCG, which is linear in the gains of documents.
+Documents with many impressions therefore keep their click rate, corrected for positions, and
+documents with few are close to the regression. No document gets an extreme grade, whatever the loss
+makes of grades: gains 2^r - 1, differences of pairs, or targets of a softmax.
 
-With ``unit="session"`` every list shown is a query of its own, with clicks as grades and weights
+The probability with which a document was shown at k (``ClickLog.propensity``) is not used: given
+that a document was shown, clicks depend on a_k and relevance only, and n_k counts how often.
 
-    1 / a_k where clicked;  1, or for both sides 1 / t_k, where not                             (5)
-    t_k = (1 - rate_k) / (1 - rate_k / a_k)                                                     (6)
+A loss that is relative to the best possible list of a query, such as NDCG, divides by the ideal DCG
+of the estimates. If no document of a query is relevant, that is small and consists of noise.
+Rankers therefore use
 
-so that a pair of a clicked and another document counts 1 / (a_i t_j): pairwise debiasing as in
-Unbiased LambdaMART (`hu2019unbiased`), of both sides, with t by the position-based model from the
-click rate of each position. For pairwise losses: in a softmax a weight stands for copies.
+    weight of a query = ideal DCG of its estimates, times its given weight                      (5)
 
-Under a Plackett-Luce model a click is a choice among all documents of the list, and with weights
-1 / a_k the likelihood of lists in which clicked documents come first has the expectation
-sum_i r_i (log sum_j exp(s_j) - s_i): this is `losses.DualSoftmax` on the grades (1). Further
-choices, among what earlier clicks left, have no such expectation.
+so that the loss becomes that of DCG. No query can dominate, because estimates are bounded.
+
+With ``unit="session"`` each list that was shown is a query, with clicks as grades and weights
+
+    1 / a_k for a clicked document;  1, or 1 / t_k with both sides, for other documents         (6)
+    t_k = (1 - rate_k) / (1 - rate_k / a_k)                                                     (7)
+
+so that a pair of a clicked document i and another document j counts 1 / (a_i t_j): pairwise
+debiasing as in Unbiased LambdaMART (`hu2019unbiased`), with t from the click rate of each position
+under the position-based model. Use it with pairwise losses only: in a softmax a weight means
+copies of a document.
+
+Under a Plackett-Luce model a click is a choice among all documents of the list. With weights
+1 / a_k the likelihood of clicked documents first has the expectation
+sum_i r_i (log sum_j exp(s_j) - s_i), which is `losses.DualSoftmax` on the grades (2).
 """
 
 from __future__ import annotations
@@ -75,10 +81,12 @@ from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.selection import Selection
 
-METHODS = ("doubly_robust", "ips")
+METHODS = ("posterior", "ips")
 UNITS = ("document", "session")
-_CLIP = 0.05  # the least examination divided by, chosen on validation parts
-_LEAST = 1e-3  # of t in (6), which noise may bring to 0 or below
+_STRENGTH = (1.0, 1e4)  # bounds of kappa in (4), which few clicks determine badly
+_SATURATION = 5.0  # exposure at which the weight of a document in the regression is half its limit
+_LOWEST_PRIOR = 0.05  # of m, relative to the mean relevance: trees may predict 0 or less
+_LOWEST_UNCLICKED = 1e-3  # of t in (7), which noise may bring to 0 or below
 
 Clicks = ClickLog | RankingData
 """A log with features, or data with positions: click rates as grades, impressions as weights."""
@@ -88,7 +96,7 @@ def debias(
     clicks: Clicks,
     propensity: Propensity | Literal["joint"],
     *,
-    method: str = "doubly_robust",
+    method: str = "posterior",
     clip: float | None = None,
     self_normalize: bool = True,
     weighted: bool = False,
@@ -102,57 +110,62 @@ def debias(
     Parameters
     ----------
     clicks : ClickLog with features, or RankingData with positions
-        Of RankingData grades are clicks, or click rates, and ``sample_weight`` the impressions;
-        rows with the same ``doc_id`` are one document.
+        In RankingData grades are clicks or click rates, and ``sample_weight`` is the number of
+        impressions; rows with the same ``doc_id`` are one document.
     propensity : Propensity, or "joint"
-        How much positions are looked at; "joint" learns it from the same clicks. Probabilities in
-        the log (``ClickLog.propensity``) are those of showing a document, which no estimate of
-        relevance needs.
-    method : {"doubly_robust", "ips"}, default "doubly_robust"
-        The doubly robust estimate, with a regression on the features by trees, each half of the
-        queries from the other; or inverse propensity scoring, without clipping unbiased.
+        Examination of each position; "joint" learns it from the same clicks. Probabilities of
+        showing a document (``ClickLog.propensity``) are not needed.
+    method : {"posterior", "ips"}, default "posterior"
+        Posterior mean of relevance, (3): close to the click rate of documents with much exposure,
+        and to a regression on the features for documents with little. Or inverse propensity
+        scoring, (2), which is unbiased if the propensity is right and has no offset, and has a high
+        variance. With offsets, "ips" sets negative estimates to 0, so that documents of low
+        relevance are overestimated.
     clip : float or None, default None
-        The least examination that is divided by: less variance, and for "ips" some bias. None is
-        0.05 for "doubly_robust" and no clipping for "ips".
+        For "ips" and ``unit="session"``: the lowest examination to divide by. Less variance, more
+        bias.
     self_normalize : bool, default True
         For "ips": divide by the exposure of a document instead of its impressions.
     weighted : bool, default False
-        Weigh documents by what they were divided by, on average 1, instead of all alike.
+        Weight each document by the denominator of its estimate, with a mean of 1.
     unshown : bool, default False
-        For "doubly_robust" and a log: have documents of its feature table that were never shown
-        too, with the regression alone.
+        For "posterior" and a log: add the documents of its feature table that were never shown,
+        with the regression as their grades.
     unit : {"document", "session"}, default "document"
-        A grade for each document of a query, or the lists as they were shown with weights for
-        pairwise losses.
+        Return one grade for each document of a query, or the lists as they were shown with weights
+        for pairwise losses.
     both_sides : bool, default False
-        With ``unit="session"``: correct documents without a click too, as Unbiased LambdaMART does.
+        For ``unit="session"``: also correct documents without a click, as Unbiased LambdaMART does.
 
     Examples
     --------
     >>> import rankwright as rw
     >>> from rankwright import clicks
     >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=50)
-    >>> data = clicks.debias(log, clicks.Propensity.power(1.0, positions=10), method="ips")
+    >>> data = clicks.debias(log, clicks.Propensity.power(1.0, positions=10))
     >>> fitted = rw.Ranker(loss="ranknet").fit(data)
-    >>> data.n_queries
-    30
+    >>> data.n_queries, bool(data.y.max() <= 1.0)
+    (30, True)
     """
     check_choice("method", method, METHODS)
     check_choice("unit", unit, UNITS)
     rows = click_rows(clicks)
     known = known_propensity(propensity, rows, n_jobs=n_jobs)
-    robust = method == "doubly_robust"
     if unit == "session":
         lists = clicks.to_ranking_data("session") if isinstance(clicks, ClickLog) else rows
         return _weighted_lists(lists, known, clip, both_sides)
     if both_sides:
-        raise UsageError("both_sides is for unit='session'; relevance estimates need no sides.")
-    if unshown and not (robust and isinstance(clicks, ClickLog)):
-        raise UsageError("unshown=True is for method='doubly_robust' and a ClickLog.")
-    documents = _Documents(rows, known, _CLIP if robust and clip is None else clip)
-    if not robust:
+        raise UsageError("both_sides=True needs unit='session'.")
+    documents = _Documents(rows, known, clip)
+    if method == "ips":
+        if unshown:
+            raise UsageError("unshown=True needs method='posterior', which has a regression.")
         return documents.by_ips(self_normalize, weighted)
-    shown = documents.by_regression(weighted, n_jobs)
+    if clip is not None:
+        raise UsageError("clip needs method='ips' or unit='session'; a posterior needs no clip.")
+    if unshown and not isinstance(clicks, ClickLog):
+        raise UsageError("unshown=True needs a ClickLog, whose feature table has all documents.")
+    shown = documents.by_posterior(weighted, n_jobs)
     if unshown and isinstance(clicks, ClickLog):
         return _with_unshown(shown, clicks, documents, weighted, n_jobs)
     return shown
@@ -171,7 +184,7 @@ def click_rows(clicks: Clicks) -> RankingData:
 
 
 def clicks_as_grades(clicks: Clicks) -> RankingData:
-    """Return click rates of documents as grades, whatever their position: without correction."""
+    """Return click rates of documents as grades, without a correction for positions."""
     rows = click_rows(clicks)
     assert rows.position is not None
     highest = int(np.max(rows.position, initial=1))
@@ -179,12 +192,12 @@ def clicks_as_grades(clicks: Clicks) -> RankingData:
 
 
 def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
-    """Return data whose queries weigh (4), where the objective is relative to the ideal DCG.
+    """Return data with query weights (5) if the objective is relative to the ideal DCG.
 
     Parameters
     ----------
     objective : Loss, or Ranker without one
-        With ``metric``, which it optimises.
+        ``objective.metric`` is the metric that it optimises.
     """
     named = getattr(objective, "metric", "ndcg" if isinstance(objective, ApproxNDCG) else None)
     if named is None or (callable(named) and not isinstance(named, Metric)):
@@ -192,7 +205,7 @@ def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
     metric = make_metric(named, label_gain=getattr(objective, "label_gain", None))
     if not isinstance(metric, NDCG):
         return data
-    scale = metric.swap_form(data).scale  # one over the ideal, 0 where nothing can be earned
+    scale = metric.swap_form(data).scale  # 1 / ideal DCG, or 0 if all gains are 0
     ideal = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
     if data.query_weight is not None:
         ideal *= data.query_weight
@@ -200,37 +213,38 @@ def weighed_by_ideal(objective: Any, data: RankingData) -> RankingData:
 
 
 def data_of_clicks(loss: Loss | None, clicks: ClickLog) -> RankingData:
-    """Return a log as data for a ranker that was given no propensity, with a warning.
+    """Return a log as data for a ranker without a propensity, with a warning.
 
-    A loss with ``takes_positions`` is given a row for each document and position instead.
+    A loss with ``takes_positions`` gets a row for each document and position instead.
     """
     if getattr(loss, "takes_positions", False):
         rows = click_rows(clicks)
         return rows._replace(sample_weight=_mean_one(document_weight(rows)))
     warnings.warn(
-        "clicks are taken as grades, whatever the position they were made at; give "
-        "propensity='joint', or one that rankwright.clicks.estimate_propensity returns.",
+        "clicks are used as grades without a correction for their positions; pass "
+        "propensity='joint' or the result of rankwright.clicks.estimate_propensity.",
         stacklevel=3,
     )
     return weighed_by_ideal(loss, clicks_as_grades(clicks))
 
 
 def known_propensity(propensity: Any, clicks: Clicks, *, n_jobs: int | None = None) -> Propensity:
-    """Return a propensity as it is, and "joint" as what is learned from the clicks."""
+    """Return the propensity, learned from the clicks if it is "joint"."""
     if isinstance(propensity, Propensity):
         return propensity
     if isinstance(propensity, str) and propensity == "joint":
         return joint_propensity(clicks, n_jobs=n_jobs)
     raise UsageError(
-        f"propensity is a Propensity, or 'joint', not {quoted(str(propensity)[:80])}; it is how "
-        "much users look at each position, which rankwright.clicks.estimate_propensity estimates."
+        f"propensity must be a Propensity or 'joint', not {quoted(str(propensity)[:80])}; "
+        "rankwright.clicks.estimate_propensity estimates it from a log."
     )
 
 
 def joint_propensity(clicks: Clicks, *, l2: float = 1e-2, n_jobs: int | None = None) -> Propensity:
-    """Return the propensity that is learned together with relevance, by `losses.DualSoftmax`.
+    """Return the propensity that `losses.DualSoftmax` learns together with relevance.
 
-    Relevance is a linear function of the features, or trees where some are categories.
+    Relevance is modelled as a linear function of the features, or by trees if some features are
+    categorical.
 
     Parameters
     ----------
@@ -241,16 +255,16 @@ def joint_propensity(clicks: Clicks, *, l2: float = 1e-2, n_jobs: int | None = N
     check_zero_or_more("l2", l2)
     rows = click_rows(clicks)
     if not rows.y.any():
-        raise DataError("there is no click in the log, so nothing is known of positions.")
+        raise DataError("the log has no clicks, so no propensity can be estimated.")
     return relevance_and_propensity(rows, l2=l2, n_jobs=n_jobs)[1]
 
 
 def relevance_and_propensity(
     rows: RankingData, *, l2: float = 1e-2, n_jobs: int | None = None
 ) -> tuple[FittedModel, Propensity]:
-    """Return the fitted model of `joint_propensity`, whose scores are logarithms, beside it.
+    """Return the model of `joint_propensity`, which scores log relevance, and the propensity.
 
-    Of rows without positions the propensity is that of a single one.
+    Rows without positions have a single position.
     """
     rows = rows._replace(sample_weight=_mean_one(document_weight(rows)))
     model: Model = Trees() if rows.categories else Linear(l2=l2, missing="mean")
@@ -264,7 +278,7 @@ def relevance_and_propensity(
 
 
 def _of_all_positions(positions: AnyArray, examination: F64) -> F64:
-    """Return the examination of 1, 2, ...; of positions without data, that between neighbours."""
+    """Return the examination of positions 1, 2, ...; interpolate positions without data."""
     places = np.asarray(positions, np.float64)
     if places[0] < 1 or (places != np.floor(places)).any():
         raise DataError("positions must be whole numbers, 1 for the first.")
@@ -282,80 +296,100 @@ def _fit(model: Model, loss: Loss, data: RankingData, n_jobs: int | None) -> Fit
 
 
 def _mean_one(weight: F64) -> F64:
-    """Return weights with the mean 1, so that penalties mean what they do without them."""
+    """Return weights scaled to a mean of 1, so that penalties keep their meaning."""
     scaled: F64 = weight / weight.mean() if weight.any() else np.ones(len(weight))
     return scaled
 
 
 class _Documents:
-    """Clicks of each (query, document), and how much it was looked at."""
+    """Clicks and exposure of each (query, document)."""
 
     def __init__(self, rows: RankingData, propensity: Propensity, clip: float | None) -> None:
-        self.rows, self.clip = rows, clip
+        self.rows = rows
         assert rows.position is not None
         examination, offset = propensity.at(rows.position)
-        divided = examination if clip is None else propensity.clipped(clip).at(rows.position)[0]
+        divisor = examination if clip is None else propensity.clipped(clip).at(rows.position)[0]
         impressions = document_weight(rows)
         self.first, code = documents_of_rows(rows)
         self.query = rows.query_of_row()[self.first]
-        excess = impressions * (rows.y - offset)
+        clicks = impressions * (rows.y - offset)
         self.impressions = self._sums(code, impressions)
-        self.excess = self._sums(code, excess)
-        self.exposure = self._sums(code, impressions * examination)
-        self.divided = self._sums(code, impressions * divided)
-        self.scored = self._sums(code, excess / divided)
+        self.clicks = self._sums(code, clicks)  # C of (1)
+        self.exposure = self._sums(code, impressions * examination)  # E of (1)
+        self.offset = self._sums(code, impressions * offset)
+        self.clipped_exposure = self._sums(code, impressions * divisor)
+        self.weighted_clicks = self._sums(code, clicks / divisor)
+        # Click rates are at most 1, but users may pass amounts such as purchases instead.
+        self.highest = max(1.0, float(rows.y.max(initial=0.0)))
 
     def _sums(self, code: I64, values: F64) -> F64:
         return np.bincount(code, values, len(self.first)).astype(np.float64)
 
     def by_ips(self, self_normalize: bool, weighted: bool) -> RankingData:
-        """Return the documents with (1) or (2) as their grades."""
+        """Return the documents with (2) as their grades."""
         if self_normalize:
-            return self._with(self.excess / self.divided, self.divided if weighted else None)  # (2)
-        relevance = self.scored / self.impressions  # (1)
+            divisor = self.clipped_exposure
+            return self._with(self.clicks / divisor, divisor if weighted else None)
+        relevance = self.weighted_clicks / self.impressions
         return self._with(relevance, self.impressions if weighted else None)
 
-    def by_regression(self, weighted: bool, n_jobs: int | None) -> RankingData:
+    def by_posterior(self, weighted: bool, n_jobs: int | None) -> RankingData:
         """Return the documents with (3) as their grades."""
-        predicted = np.empty(len(self.first))
+        prior = np.empty(len(self.first))
         half = self._half()
-        for own in (half, ~half):
-            predicted[own] = self.predict(self.rows.X[self.first[own]], ~own, n_jobs)
-        error = (self.excess - self.exposure * predicted) / self.divided
-        return self._with(predicted + error, self.divided if weighted else None)  # (3)
+        for part in (half, ~half):
+            prior[part] = self.predict(self.rows.X[self.first[part]], ~part, n_jobs)
+        self.strength = self._strength(prior)
+        total = self.strength + self.exposure
+        relevance = (self.strength * prior + self.clicks) / total  # (3)
+        return self._with(np.minimum(relevance, self.highest), total if weighted else None)
+
+    def _strength(self, prior: F64) -> float:
+        """Return kappa of (4)."""
+        relevant = self.exposure * prior
+        expected = np.maximum(relevant + self.offset, 0.5 * relevant)  # offsets can be negative
+        excess = ((self.clicks - relevant) ** 2 / expected - 1.0).sum()
+        lowest, highest = _STRENGTH
+        if excess <= 0.0:
+            return highest
+        kappa = (self.exposure * relevant / expected).sum() / excess  # (4)
+        return float(np.clip(kappa, lowest, highest))
 
     def predict(self, X: Any, fitted: Any, n_jobs: int | None) -> F64:
-        """Return m of (3) for documents ``X``, from a regression on those that are ``fitted``.
+        """Return m of (3) for documents ``X``, from a regression on the documents ``fitted``.
 
-        It is on (2) without clipping, weighted by exposure, and over all documents as one list:
-        those of queries without a click count too.
+        Documents weigh their exposure, up to a limit: beyond it, relevance itself varies more than
+        its estimate. All documents are one list, so that queries without a click count too.
         """
-        relevance, weight = self.excess / self.exposure, self._query_weight() * self.exposure
-        y, w = relevance[fitted], weight[fitted]
-        if not len(y) or y.min() == y.max():
-            return np.full(X.shape[0], max(0.0, float(np.average(relevance, weights=weight))))
+        query_weight = self._query_weight()
+        mean = np.average(self.clicks / self.exposure, weights=query_weight * self.exposure)
+        lowest = max(_LOWEST_PRIOR * float(mean), np.finfo(np.float64).tiny)
+        relevance = self.clicks[fitted] / self.exposure[fitted]
+        if not len(relevance) or relevance.min() == relevance.max():
+            return np.full(X.shape[0], np.clip(mean, lowest, self.highest))
+        weight = query_weight * self.exposure / (1.0 + self.exposure / _SATURATION)
         data = RankingData(
             self.rows.X[self.first[fitted]],
-            y,
-            np.array([0, len(y)]),
+            relevance,
+            np.array([0, len(relevance)]),
             np.zeros(1, np.int64),
-            sample_weight=_mean_one(w),
+            sample_weight=_mean_one(weight[fitted]),
             feature_names=self.rows.feature_names,
             categories=self.rows.categories,
         )
-        found = _fit(Trees(), Squared(), data, n_jobs)
-        return np.maximum(found.scores(X, n_jobs=n_jobs), 0.0)
+        model = _fit(Trees(), Squared(), data, n_jobs)
+        return np.clip(model.scores(X, n_jobs=n_jobs), lowest, self.highest)
 
     def _half(self) -> Any:
-        """Return which documents are in one half of the queries, whatever their order."""
+        """Return a mask of the documents in one half of the queries, independent of their order."""
         prints = query_prints(self.rows)[0]
-        place = np.empty(len(prints), np.int64)
-        place[np.argsort(prints, kind="stable")] = np.arange(len(prints))
-        return place[self.query] % 2 == 0
+        rank = np.empty(len(prints), np.int64)
+        rank[np.argsort(prints, kind="stable")] = np.arange(len(prints))
+        return rank[self.query] % 2 == 0
 
     def _query_weight(self) -> F64:
-        given = self.rows.query_weight
-        return np.ones(len(self.first)) if given is None else given[self.query]
+        weight = self.rows.query_weight
+        return np.ones(len(self.first)) if weight is None else weight[self.query]
 
     def _with(self, relevance: F64, weight: F64 | None) -> RankingData:
         rows, sizes = self.rows, np.bincount(self.query, minlength=self.rows.n_queries)
@@ -374,9 +408,9 @@ class _Documents:
 
 
 def documents_of_rows(rows: RankingData) -> tuple[I64, I64]:
-    """Return the first row of each (query, document), and the number of each row's document.
+    """Return the first row of each (query, document), and the document number of each row.
 
-    Rows without ``doc_id`` are documents of their own.
+    Without ``doc_id`` each row is a document.
     """
     if rows.doc_id is None:
         every = np.arange(rows.n_documents)
@@ -384,7 +418,7 @@ def documents_of_rows(rows: RankingData) -> tuple[I64, I64]:
     name, names = codes_of_ids(rows.doc_id)
     key = rows.query_of_row() * len(names) + name
     _, first, code = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")  # as they come in the data
+    order = np.argsort(first, kind="stable")  # documents in the order of the data
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return first[order].astype(np.int64), place[code.ravel()]
@@ -393,7 +427,7 @@ def documents_of_rows(rows: RankingData) -> tuple[I64, I64]:
 def _with_unshown(
     shown: RankingData, log: ClickLog, documents: _Documents, weighted: bool, n_jobs: int | None
 ) -> RankingData:
-    """Return the documents with those of the feature table that were shown to no user."""
+    """Add the documents of the feature table that were never shown."""
     table = log.features
     assert table is not None
     assert log.row is not None
@@ -413,9 +447,8 @@ def _with_unshown(
         categories=table.categories,
     )
     if weighted and shown.sample_weight is not None:
-        clip = float(documents.clip or 0.0)
-        light = clip * documents.impressions.mean() / documents.divided.mean()
-        rest = rest._replace(sample_weight=np.full(rest.n_documents, light))
+        without_clicks = documents.strength / (documents.strength + documents.exposure).mean()
+        rest = rest._replace(sample_weight=np.full(rest.n_documents, without_clicks))
     return _joined(shown, rest)
 
 
@@ -436,11 +469,11 @@ def _joined(shown: RankingData, rest: RankingData) -> RankingData:
 def _weighted_lists(
     lists: RankingData, propensity: Propensity, clip: float | None, both_sides: bool
 ) -> RankingData:
-    """Return lists as they were shown, with the weights (5)."""
+    """Return lists as they were shown, with the weights (6)."""
     if propensity.offset is not None:
-        raise UsageError("unit='session' knows no trust bias; use unit='document'.")
+        raise UsageError("unit='session' does not support offsets; use unit='document'.")
     if not np.isin(lists.y, (0.0, 1.0)).all():
-        raise DataError("unit='session' needs grades 0 and 1: whether a document was clicked.")
+        raise DataError("unit='session' needs grades 0 and 1: 1 for a click.")
     known = propensity if clip is None else propensity.clipped(clip)
     assert lists.position is not None
     examination, _ = known.at(lists.position)
@@ -453,8 +486,8 @@ def _weighted_lists(
         shown = np.bincount(place, impressions, known.n_positions)
         clicked = np.bincount(place, impressions * lists.y, known.n_positions)
         rate = clicked / np.where(shown > 0.0, shown, 1.0)
-        relevant = np.minimum(rate / known.examination, 1.0 - _LEAST)
-        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LEAST)  # (6)
+        relevant = np.minimum(rate / known.examination, 1.0 - _LOWEST_UNCLICKED)
+        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LOWEST_UNCLICKED)  # (7)
     side = without[lists.position.astype(np.int64) - 1]
-    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (5)
+    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (6)
     return lists._replace(sample_weight=weight * document_weight(lists), position=None)
