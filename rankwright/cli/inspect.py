@@ -351,16 +351,18 @@ def _about(ranker: Ranker) -> dict[str, Any]:
 
 def _given(ranker: Ranker) -> Iterator[tuple[str, Any]]:
     """Yield the parameters that differ from the defaults; those of parts as ``model.max_bins``."""
-    from rankwright.core.parameters import PARTS, params_of, part_name, same
+    from rankwright.core.parameters import PARTS, default_params, params_of, part_name, same
+    from rankwright.persist.model_file import Absent
     from rankwright.rankers.search_space import given_parameters
 
     for name, value in given_parameters(ranker).items():
-        params = params_of(value) if name in PARTS and not isinstance(value, str) else {}
+        is_part = name in PARTS and not isinstance(value, str | Absent)
+        params = params_of(value) if is_part else {}
         if name != "model":
             yield name, part_name(PARTS[name], value) if params else _plain(value)
-        usual = params_of(type(value)()) if params else {}
+        usual = default_params(value) if params else {}
         for key, one in params.items():
-            if not same(one, usual[key]):
+            if key not in usual or not same(one, usual[key]):
                 yield f"{name}.{key}", _plain(one)
 
 
@@ -368,7 +370,9 @@ def _plain(value: Any) -> Any:
     """Return a parameter as JSON holds it, a metric or function by what it shows as."""
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    known = value is None or isinstance(value, str | int | float | dict)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    known = value is None or isinstance(value, str | int | float)
     return value if known else repr(value)
 
 

@@ -95,6 +95,14 @@ def params_of(part: Any) -> dict[str, Any]:
     return {}
 
 
+def default_params(part: Any) -> dict[str, Any]:
+    """Return the default parameters of a part; nothing if its class cannot do without some."""
+    try:
+        return params_of(type(part)())
+    except TypeError:
+        return {}
+
+
 def with_params(part: Any, changes: Mapping[str, Any]) -> Any:
     """Return a copy of ``part`` with other parameters; the part itself stays as it is."""
     known = params_of(part)

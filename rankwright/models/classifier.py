@@ -18,7 +18,7 @@ is minimised; constants go without a penalty. Queries of one grade count like th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -178,6 +178,14 @@ class FittedClassifier:
             "the expected grade of a classifier is not a sum over features; use permutation "
             "importance."
         )
+
+    def describe(self, names: Sequence[str]) -> list[str]:
+        """Return a heading, then the weights of each feature, the most decisive feature first."""
+        grades = ", ".join(f"{grade:g}" for grade in self.grades)
+        order = np.argsort(-np.ptp(self.coef, axis=0), kind="stable")
+        rows = ("".join(f"{w:>12.6g}" for w in self.coef[:, f]) for f in order)
+        lines = [f"{row}  {names[f]}" for row, f in zip(rows, order, strict=True)]
+        return [f"weights for the grades {grades}, the feature with the widest range first", *lines]
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return weights, constants, grades, and what stands for missing values."""

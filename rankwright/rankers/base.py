@@ -499,7 +499,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         model, solver = self._part_of("model"), self._part_of("solver")
         if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
-            solved = f" with solver='{self.solver}'" if hasattr(model, "partial_fit") else ""
+            given = getattr(self, "solver", None)  # some rankers take none
+            solved = f" with solver='{given}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(
                 "partial_fit learns query by query, which only a linear model with "
                 f"solver='online' does; the model is '{self.model_name}'{solved}."
@@ -723,6 +724,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first.")
         return self.model_
 
+    def __dir__(self) -> list[str]:
+        """Return the attributes that can be read; scikit-learn's passes on errors of parts."""
+
+        def is_readable(name: str) -> bool:
+            try:
+                return hasattr(self, name)
+            except RankwrightError:
+                return False
+
+        return [name for name in object.__dir__(self) if is_readable(name)]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -733,7 +745,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> F64:
-        """Weights of a linear model, in the scale of the data."""
+        """Weights of a linear model, in the scale of the data; of a classifier, a row per grade."""
         coef: F64 = self._part("coef", "linear")
         return coef
 
@@ -744,6 +756,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Features without names go by their number, from 1, as in LETOR files.
         """
         coef = self.coef_
+        if coef.ndim != 1:
+            raise AttributeError(
+                f"{type(self).__name__} has no weights_: it has a weight for each grade and "
+                "feature; see coef_."
+            )
         names = getattr(self, "feature_names_in_", np.arange(1, len(coef) + 1))
         order = np.argsort(-np.abs(coef), kind="stable")
         return {str(names[column]): float(coef[column]) for column in order}

@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rankwright.core.parameters import check_range, params_of, same, unknown_parameter
+from rankwright.core.parameters import (
+    check_range,
+    default_params,
+    params_of,
+    same,
+    unknown_parameter,
+)
 from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -222,13 +228,13 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Domain
 def _given_to_model(ranker: Ranker) -> set[str]:
     """Return the parameters of the model that are neither its defaults nor the ranker's."""
     model, usual = ranker._part_of("model"), type(ranker)()._part_of("model")
-    defaults = [params_of(type(model)())]
+    defaults = [default_params(model)]
     if type(usual) is type(model):
         defaults.append(params_of(usual))
     return {
         name
         for name, value in params_of(model).items()
-        if not any(same(value, default[name]) for default in defaults)
+        if not any(name in default and same(value, default[name]) for default in defaults)
     }
 
 

@@ -66,6 +66,37 @@ def test_rules_are_listed_as_text_by_name_the_heaviest_first(tmp_path):
     assert f"and {len(lines) - 20} more; --json shows all" in text
 
 
+def squared(scores, grades):
+    return 0.5 * float(((scores - grades) ** 2).sum()), scores - grades
+
+
+def test_a_model_trained_with_functions_of_the_caller_names_them(tmp_path):
+    own = rw.losses.from_function(squared, name="my squares")
+    for made, name in (
+        (rw.Ranker(loss=own), "loss"),
+        (rw.Ranker(loss="listnet", metric=lambda grades, scores: 1.0), "metric"),
+        (rw.Blend(members=(rw.Ranker(loss=own), "memr"), folds=2), "members"),
+    ):
+        made.fit(DATA).save(tmp_path / "own.rw")
+        parameters = run_json("inspect", tmp_path / "own.rw")["parameters"]
+        assert "not in the file" in str(parameters[name])
+        assert "not in the file" in run("inspect", tmp_path / "own.rw").stdout
+
+
+def test_a_classifier_lists_the_weights_of_each_grade(tmp_path):
+    frame = pd.DataFrame(DATA.X, columns=NAMES)
+    made = ranker("classification").fit(frame, DATA.y, qid=DATA.query_of_row())
+    made.save(tmp_path / "classes.rw")
+    by = run_json("inspect", tmp_path / "classes.rw")["goes_by"]
+    assert by["what"].startswith("weights for the grades 0, 1, ")
+    spread = np.ptp(made.coef_, axis=0)
+    assert [line.split()[-1] for line in by["lines"]] == [NAMES[f] for f in np.argsort(-spread)]
+    numbers = [float(text) for text in by["lines"][0].split()[:-1]]
+    assert numbers == pytest.approx(made.coef_[:, np.argmax(spread)], rel=1e-3)
+    with pytest.raises(AttributeError, match="a weight for each grade and feature; see coef_"):
+        made.weights_  # noqa: B018
+
+
 def test_joint_convexity_is_printed_for_a_model_and_its_training_data(tmp_path):
     model, text = tmp_path / "m.rw", tmp_path / "train.txt"
     save(small_data(queries=3, documents=5, features=2), text)

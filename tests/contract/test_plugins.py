@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import sentence
+from command import run_json, sentence
 from small_data import small_data
 
 import rankwright as rw
@@ -223,6 +223,8 @@ def test_its_loss_trains_every_model_and_the_files_load_without_it(installed, da
         assert (ranker.predict(rows) == np.load(tmp_path / f"{name}.npy")).all()
         assert repr(ranker)
         assert ranker.get_params()
+        parameters = run_json("inspect", tmp_path / f"{name}.rw")["parameters"]
+        assert "sample_huber of the package rankwright-sample" in parameters["loss"]
         for _ in range(2):
             with pytest.raises(UsageError, match=of_absent_loss):
                 ranker.fit(rows)

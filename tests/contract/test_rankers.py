@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from cases import case as named_case
+from command import run, run_json
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -131,6 +132,26 @@ def test_shuffled_rows_and_renamed_queries_change_nothing(case, fitted):
 def test_saved_and_loaded_it_scores_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "m.rw")
     assert (load_model(tmp_path / "m.rw").predict(VALID) == fitted.predict(VALID)).all()
+
+
+def test_each_attribute_can_be_read_or_its_absence_is_explained(fitted, tmp_path):
+    fitted.save(tmp_path / "m.rw")
+    public = [name for name in dir(type(fitted)) if not name.startswith("_")]
+    for made in (fitted, load_model(tmp_path / "m.rw")):
+        listed = dir(made)
+        for name in {*public, *vars(made)}:
+            try:
+                getattr(made, name)
+            except AttributeError as error:
+                assert name not in listed
+                assert str(error).endswith(".")  # noqa: PT017
+
+
+def test_a_saved_model_can_be_inspected(fitted, tmp_path):
+    fitted.save(tmp_path / "m.rw")
+    summary = run_json("inspect", tmp_path / "m.rw")
+    assert (summary["ranker"], summary["features"]) == (fitted.name, 6)
+    assert f"{fitted.name}, model" in run("inspect", tmp_path / "m.rw").stdout
 
 
 def test_sparse_and_dense_data_give_the_same_scores(case):
@@ -280,6 +301,12 @@ def test_coefficients_and_boosters_are_there_where_they_belong():
 def test_a_wrong_choice_is_reported_when_fitting(name, params, sentence):
     with pytest.raises(UsageError, match=sentence):
         ranker(name, **params).fit(DATA)
+
+
+def test_dir_works_for_a_ranker_whose_parts_cannot_be_made():
+    for broken in (ranker("ranker", model="tree"), ranker("gbdt", model="tree", metric="x")):
+        assert "fit" in dir(broken)
+        assert "coef_" not in dir(broken)
 
 
 def test_wrong_names_are_reported_at_once():
