@@ -104,8 +104,7 @@ def contents(folder):
         if path.is_file()
         else None
         for path in sorted(folder.rglob("*"))
-        if path.name != "lock"  # of checkpoints, which is empty and stays
-        and ("cache" not in path.parts or ".partial" in str(path))  # of whole runs
+        if "cache" not in path.parts or ".partial" in str(path)  # of whole runs
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from rankwright.cli.rank import rank
 from rankwright.cli.serve import serve
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
+from rankwright.data.streams import FULL
 from rankwright.errors import RankwrightError, printable
 
 app = typer.Typer(
@@ -99,7 +101,10 @@ def run(command: typer.Typer = app) -> None:
     if console.err.is_terminal:  # an interactive terminal
         _report_compiling()
     try:
-        command()
+        try:
+            command()
+        finally:
+            sys.stdout.flush()
     except RankwrightError as error:
         _fail(str(error), 2)
     except SystemExit as ended:
@@ -109,6 +114,13 @@ def run(command: typer.Typer = app) -> None:
     except BrokenPipeError:  # the reader of our output went away, as in `... | head`
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        with suppress(OSError):
+            sys.stdout.close()  # or Python would write what is left of it at the end
+        why = f"{error.strerror}; free some space, or write elsewhere."
+        _fail(f"the output cannot be written: {why}", 2)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

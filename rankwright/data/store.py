@@ -39,7 +39,7 @@ from rankwright.data.ranking_data import (
     RankingData,
     parts_of,
 )
-from rankwright.data.streams import partial_beside, replace_folder
+from rankwright.data.streams import link_target, partial_beside, replace_folder
 from rankwright.errors import DataError
 from rankwright.registry import EXTENSIONS
 
@@ -268,7 +268,7 @@ class StoreWriter:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.target = Path(path)
+        self.target = link_target(path)
         self._partial = partial_beside(self.target, folder=True)
         self.columns: dict[str, _Column] = {}
         self.names: tuple[str, ...] | None = None

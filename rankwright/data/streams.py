@@ -180,6 +180,8 @@ def _compression(path: Path, first: bytes) -> str | None:
 # --- writing ---------------------------------------------------------------------------------
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk, a quota or a file that is full."""
 _BEFORE = "before-"  # of the name of a folder that is being replaced
 
 
@@ -274,8 +276,11 @@ def replace_folder(made: Path, path: Path) -> None:
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary file beside ``path``; rename it to ``path`` if the block succeeds."""
-    path = Path(path)
+    """Yield a temporary file beside ``path``; rename it to ``path`` if the block succeeds.
+
+    If ``path`` is a symbolic link, the file that it names is written and the link stays.
+    """
+    path = link_target(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder; a file is expected.")
     if path.exists() and not path.is_file():  # renaming would put a file in its place
@@ -286,6 +291,12 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             os.replace(partial, path)
     except OSError as error:
         raise DataError(_not_written(path, error)) from None
+
+
+def link_target(path: str | Path) -> Path:
+    """Return the file or folder that a symbolic link names; ``path`` if it is not a link."""
+    path = Path(path)
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def make_folder(path: str | Path) -> None:
@@ -300,7 +311,7 @@ def check_target(path: str | Path | None, option: str) -> None:
     """Say that a file cannot be written before hours of work, not after."""
     if path is None:
         return
-    path = Path(path)
+    path = link_target(path)
     if path.is_dir():
         raise UsageError(f"{path} is a folder; {option} takes the name of a file.")
     if not path.parent.is_dir():
@@ -330,8 +341,11 @@ def open_target(path: str | Path) -> Iterator[BinaryIO]:
         return
     path = Path(path)
     if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
-            yield stream
+        try:
+            with path.open("wb") as stream:  # a device such as /dev/null must not be replaced
+                yield stream
+        except OSError as error:
+            raise DataError(_not_written(path, error)) from None
         return
     with (
         atomic_path(path) as partial,
@@ -346,7 +360,7 @@ def _not_written(path: Path, error: OSError) -> str:
     why = f"{path} cannot be written: {error.strerror or error}"
     if error.errno == errno.ENOENT and not path.parent.is_dir():
         return f"{why}; make the folder {path.parent} first."
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in FULL:
         return f"{why}; nothing was left there: free some space, or write elsewhere."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{why}; choose a place where you may write."

@@ -26,7 +26,7 @@ import numpy as np
 from rankwright import __version__, registry
 from rankwright.core.parameters import resolve_part
 from rankwright.core.types import F64
-from rankwright.data.streams import partial_beside, replace_folder
+from rankwright.data.streams import link_target, partial_beside, replace_folder
 from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.export.target import (
     SINGLE,
@@ -316,6 +316,7 @@ def _other_files(folder: Path) -> set[str]:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files to a folder beside and give it its name; other files stay where they are."""
+    folder = link_target(folder)
     try:
         with partial_beside(folder.absolute(), folder=True) as partial:
             made = partial / "export"

@@ -15,7 +15,7 @@ import os
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -102,6 +102,7 @@ class Checkpoint:
         """Take the folder for the run of ``receipt``; return what it has of it, if anything."""
         self.check()
         folder = Path(self.folder)
+        is_new = not folder.exists()
         make_folder(folder)
         self._take_lock(folder / _LOCK)
         self._last = self._states = self._added = 0
@@ -120,7 +121,15 @@ class Checkpoint:
                     path.unlink()
         self._stay.sort()
         if kept is None:
-            _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
+            try:
+                _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
+            except DataError:  # which says that nothing was left
+                with suppress(OSError):
+                    (folder / _LOCK).unlink()
+                    if is_new:
+                        folder.rmdir()
+                self.end()
+                raise
         return kept
 
     def due(self, t: int) -> bool:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.streams import link_target
 from rankwright.errors import UsageError
 from rankwright.serve.middleware import log_event
 
@@ -35,10 +36,10 @@ class ImpressionLog:
     """
 
     def __init__(self, path: Path, most: int, on_lost: Callable[[str, int], None]) -> None:
-        self.path, self._most, self._on_lost = path, most, on_lost
+        self.path, self._most, self._on_lost = link_target(path), most, on_lost
         self._waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
         self._warned = -_SECONDS_BETWEEN_WARNINGS
-        self._file, self._size = _opened(path)
+        self._file, self._size = _opened(self.path)
         self._thread = threading.Thread(target=self._run, name="rankwright-impressions")
         self._thread.daemon = True
         self._thread.start()

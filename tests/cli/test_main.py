@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 import typer
+from cases import case
 from command import run, run_json, sentence
+from small_data import small_data
 from typer.testing import CliRunner
 
 import rankwright
 from rankwright import registry
-from rankwright.cli import console
+from rankwright.cli import console, main
 from rankwright.cli.main import app
+from rankwright.data import save
 
 COMPILING = logging.getLogger("rankwright.core.jit")
 
@@ -103,6 +106,73 @@ def test_verbose_shows_the_traceback_too(tmp_path):
     done = run("-v", "inspect", tmp_path / "none.txt", code=2)
     assert "Traceback" in done.stderr
     assert "none.txt does not exist" in done.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with data and a model."""
+    folder = tmp_path_factory.mktemp("files")
+    save(small_data(queries=4), folder / "data.txt")
+    rankwright.ranker("ranksvm").fit(small_data(queries=4)).save(folder / "model.rw")
+    return folder
+
+
+PRINTING = (
+    *("--help", "--version", "list losses", "list losses --json", "ranklib", "train --help"),
+    *("inspect model.rw", "inspect data.txt --json", "rank model.rw data.txt"),
+    *("evaluate data.txt --load model.rw", "explain model.rw data.txt --query 1"),
+    *(
+        "convert data.txt - --to letor",
+        "convert data.txt - --to csv",
+        "features a b --to elasticsearch",
+    ),
+    *("convert data.txt - --to arrow", "clicks --help"),
+)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_full_disk_behind_standard_output_is_a_sentence(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(main, "_verbose", False)  # from an earlier command in this process
+    for words in PRINTING:
+        with case(words), open("/dev/full", "w") as full, pytest.raises(SystemExit) as ended:
+            monkeypatch.setattr("sys.argv", ["rankwright", *words.split()])
+            monkeypatch.setattr("sys.stdout", full)
+            main.run()
+        error = capsys.readouterr().err
+        assert ended.value.code == 2, words
+        assert error.count("\n") == 1, error
+        assert "cannot be written: No space left on device; " in error
+    command = [sys.executable, "-m", "rankwright", "list", "losses"]  # with the end of Python
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_full_device_as_output_is_a_sentence(files, monkeypatch):
+    monkeypatch.chdir(files)
+    data, model, train = "data.txt", "model.rw", ("train", "ranksvm", "--train", "data.txt")
+    writing = [
+        (*train, "--save", "/dev/full"),
+        (*train, "--checkpoint", "/dev/full"),
+        ("tune", *train[1:], "--trials", "1", "--save", "/dev/full"),
+        ("evaluate", data, "--load", model, "--per-query", "/dev/full"),
+        ("features", "a", "--to", "elasticsearch", "-o", "/dev/full"),
+        ("interleave", model, model, data, "-o", "/dev/full"),
+        ("export", model, "--to", "json", "-o", "/dev/full"),
+        ("demo", "-o", "/dev/full"),
+    ]
+    formats = ("letor", "csv", "parquet", "arrow", "store", "feature_log")
+    writing += [("convert", data, "/dev/full", "--to", kind) for kind in formats]
+    kinds = ("trec", "csv", "scores", "parquet")
+    writing += [("rank", model, data, "-o", "/dev/full", "--to", kind) for kind in kinds]
+    for words in writing:
+        with case(*words):
+            assert "/dev/full" in sentence(*words)
+    done = run("ranklib", "-train", data, "-ranker", "4", "-save", "/dev/full", code=2)
+    assert "/dev/full is a device" in done.stderr.splitlines()[-1]
 
 
 def test_a_closed_pipe_is_no_error(tmp_path):

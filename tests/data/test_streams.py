@@ -6,12 +6,14 @@ import io
 import lzma
 import os
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from forks import statuses_of_forks
+from small_data import small_data
 
-from rankwright.data import streams
+from rankwright.data import load, save, streams
 from rankwright.data.lightgbm import LightGBMText
 from rankwright.data.streams import (
     atomic_text,
@@ -256,6 +258,38 @@ def test_a_device_is_written_to_and_not_replaced():
     with open_target(os.devnull) as stream:
         stream.write(b"gone")
     assert not os.path.isfile(os.devnull)
+
+
+def test_a_symbolic_link_stays_and_its_file_is_written(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "there.txt").write_text("old")
+    for name in ("there.txt", "new.txt"):  # the second link names a file that does not exist yet
+        link = tmp_path / f"link-{name}"
+        link.symlink_to(Path("far") / name)
+        check_target(link, "-o")
+        with open_target(link) as stream:
+            stream.write(b"text")
+        assert link.is_symlink()
+        assert (tmp_path / "far" / name).read_text() == "text"
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere" / "file")
+    with (
+        pytest.raises(DataError, match=r"make the folder .*nowhere first"),
+        open_target(tmp_path / "lost"),
+    ):
+        pass
+    data = small_data(queries=2)
+    save(data, tmp_path / "far" / "data.store")
+    (tmp_path / "link.store").symlink_to(tmp_path / "far" / "data.store")
+    save(small_data(queries=3), tmp_path / "link.store")
+    assert (tmp_path / "link.store").is_symlink()
+    assert load(tmp_path / "far" / "data.store").n_queries == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_full_device_is_named():
+    why = "/dev/full cannot be written: No space left on device; "
+    with pytest.raises(DataError, match=why), open_target("/dev/full") as stream:
+        stream.write(b"text")
 
 
 def test_a_target_is_checked_before_the_work(tmp_path):

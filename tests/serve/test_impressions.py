@@ -99,6 +99,19 @@ def test_a_full_file_is_put_aside(opened, tmp_path):
     assert sorted(numbers) == list(range(30))
 
 
+def test_a_link_stays_when_its_file_is_put_aside(opened, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "shown.jsonl").symlink_to(tmp_path / "disk" / "log.jsonl")
+    log = opened(most=10)
+    for number in range(2):
+        log.append({"number": number, "text": "x" * 50})
+        while log._waiting.qsize():
+            time.sleep(0.001)
+    log.close()
+    assert (tmp_path / "shown.jsonl").is_symlink()
+    assert len(list((tmp_path / "disk").glob("log*.jsonl"))) > 1
+
+
 def test_a_file_that_cannot_be_opened_anew_is_tried_again(opened, tmp_path, lost, monkeypatch):
     """Such as for want of file descriptors, when the old one is full and was put aside."""
     log = opened(most=10)
