@@ -147,10 +147,10 @@ def ranklib_thresholds(model: Any) -> F64 | None:
     if not isinstance(model, Forest):
         return None
     if not model.text:
-        found: F64 = np.maximum(not_above(model.threshold).astype(np.float64), -HIGHEST)
+        found: F64 = np.clip(not_above(model.threshold).astype(np.float64), -HIGHEST, HIGHEST)
         return found
     written = TextForest.read(model.text, model.scorer.n_features).scorer.threshold
-    thresholds: F64 = not_above(written).astype(np.float64)
+    thresholds: F64 = np.clip(not_above(written).astype(np.float64), -HIGHEST, HIGHEST)
     return thresholds
 
 

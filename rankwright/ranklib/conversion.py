@@ -360,7 +360,9 @@ def _parse_block(block: str, share: float) -> Tree:
             "fit it without categorical_feature and columns of categories."
         )
     n_inner = len(value) - 1
-    threshold = np.append(not_above(_numbers(fields["threshold"])), np.zeros(len(value)))
+    # A split between all numbers and missing values is at infinity, which RankLib cannot read.
+    cuts = np.clip(not_above(_numbers(fields["threshold"])), -HIGHEST, HIGHEST)
+    threshold = np.append(cuts, np.zeros(len(value)))
     below = np.stack([_whole(fields["left_child"]), _whole(fields["right_child"])])
     child = np.full((2, 2 * n_inner + 1), -1)
     child[:, :n_inner] = np.where(below >= 0, below, n_inner - 1 - below)

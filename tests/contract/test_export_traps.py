@@ -9,6 +9,7 @@ from exported_models import (
     holding,
     named,
     of_rules,
+    of_splits,
     of_weights,
     plain,
     scored,
@@ -81,6 +82,21 @@ def test_splits_that_send_missing_values_left_and_right_are_both_kept(tmp_path, 
     about = export_model(ranker, to, tmp_path / "o")
     assert all(feature["may_be_missing"] for feature in about["features"])
     verify_export(tmp_path / "o")
+
+
+@pytest.mark.parametrize("to", TREES)
+@each("missing_left", [False, True])
+def test_a_split_between_numbers_and_missing_values_is_held(tmp_path, to, missing_left):
+    """Its threshold is infinite in the model; no engine reads an infinite number."""
+    cut = -np.inf if missing_left else np.inf
+    ranker, folder = of_splits([(0, cut, missing_left, (1.0, 3.0))]), tmp_path / str(missing_left)
+    found, about = scored(ranker, to, folder, [[0, 0], [-7, 0], [1e6, 0]])
+    assert plain(found, about).tolist() == [3.0 if missing_left else 1.0] * 3
+    verify_export(folder)
+    assert not any(b"Infinity" in path.read_bytes() for path in folder.glob("model.txt"))
+    if about["features"][0]["may_be_missing"]:
+        missing, _ = scored(ranker, to, folder, [[np.nan, 0]])
+        assert plain(missing, about).tolist() == [1.0 if missing_left else 3.0]
 
 
 @pytest.mark.parametrize("to", RULES)
