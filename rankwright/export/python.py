@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankwright.core.types import F64
+from rankwright.errors import UsageError
 from rankwright.export.json import plain_trees
 from rankwright.export.target import (
     DOUBLE,
@@ -147,6 +149,7 @@ class Python(Target):
 
     def write(self, job: Job) -> Written:
         """Return NAME.py."""
+        _check_module_name(job.title)
         model = job.model
         categories = {name: list(own.values) for name, own in job.categories.items()}
         head = _HEAD.format(
@@ -175,6 +178,13 @@ class Python(Target):
             return np.array(json.loads(answer), np.float64)
         except (ValueError, TypeError):
             raise ParityError(f"{failure}: its scores are no numbers.") from None
+
+
+def _check_module_name(name: str) -> None:
+    """Refuse a name that no import statement can take, or that hides a module of Python."""
+    if iskeyword(name) or name in sys.stdlib_module_names:
+        kind = "a keyword of Python" if iskeyword(name) else "a module of Python itself"
+        raise UsageError(f"'{name}' is {kind}; choose another name for the module.")
 
 
 def _part(model: OneKind, s: str) -> str:

@@ -5,6 +5,7 @@ import runpy
 import pytest
 from exported_models import named, of_rules, of_weights
 
+from rankwright.errors import UsageError
 from rankwright.export.folder import export_model
 
 
@@ -30,3 +31,15 @@ def test_what_is_no_row_is_refused(tmp_path):
         score([1.0])
     with pytest.raises(ValueError, match="age is 'old', which is no number"):
         score([1.0, "old"])
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("class", "a keyword of Python"), ("None", "a keyword"), ("math", "a module of Python")],
+)
+def test_a_name_that_cannot_be_imported_is_refused(tmp_path, name, why):
+    ranker = of_weights([2.0, -1.0])
+    with pytest.raises(UsageError, match=f"'{name}' is {why}"):
+        export_model(ranker, "python", tmp_path / "out", name=name)
+    assert not (tmp_path / "out").exists()
+    export_model(ranker, "python", tmp_path / "out", name="match")  # no keyword everywhere
