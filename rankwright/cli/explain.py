@@ -63,13 +63,13 @@ def explain(
 def _load(path: str, options: dict[str, Any]) -> RankingData:
     """Read documents with their grades, or without where they have none."""
     from rankwright.data.files import load, load_documents
-    from rankwright.errors import DataError
+    from rankwright.errors import DataError, UsageError
     from rankwright.rankers.inputs import without_grades
 
     try:
         return load(path, **options)
-    except DataError as error:
+    except (DataError, UsageError) as error:  # UsageError: a feature log without judgments
         try:
             return without_grades(load_documents(path, **options))
-        except DataError:
+        except (DataError, UsageError):
             raise error from None

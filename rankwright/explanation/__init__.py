@@ -31,9 +31,9 @@ def explain(
         there need be no grades.
     query : query id
     docs : sequence of one or two documents
-        By name, or by number in the query (from 1) where documents have no names. Two: why one is
-        above the other, and the smallest change that swaps them. One: why it stands where it does.
-        None: the whole ranking of the query.
+        By name, or else by number in the query, from 1. Two: why one is above the other, and the
+        smallest change that swaps them. One: why it stands where it does. None: the whole ranking
+        of the query.
     against : fitted ranker
         With one document: why it stands elsewhere under ``ranker`` than under ``against``.
     qid : str
@@ -68,7 +68,7 @@ def explain(
         from rankwright.explanation.movement import explain_movement
 
         if len(names) != 1:
-            raise UsageError("name one document (docs=[...], --docs) to see why it moved.")
+            raise UsageError("name one document (docs=[...], --doc) to see why it moved.")
         return explain_movement(QueryView.of(against, data, query), view, names[0])
     if len(names) == 2:
         from rankwright.explanation.pair import explain_pair

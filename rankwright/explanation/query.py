@@ -114,10 +114,13 @@ class QueryView:
         return (self.data.categories or {}).get(self.features[column])
 
     def document(self, name: Any) -> int:
-        """Return the row of the document called ``name``."""
+        """Return the row of the document called ``name``, or else of that number, from 1."""
         try:
             return self.names.index(str(name))
         except ValueError:
+            number = str(name)
+            if number.isdecimal() and 1 <= int(number) <= len(self.names):
+                return int(number) - 1
             shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
             raise UsageError(
                 f"query {self.data.qid[0]} has no document {quoted(name)}; it has {shown}"

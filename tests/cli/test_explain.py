@@ -1,5 +1,8 @@
 """`rankwright explain FILE DATA --query Q`: parts that sum, as text and as JSON."""
 
+import json
+
+import pandas as pd
 import pytest
 from command import run, run_json, sentence
 from small_data import small_data
@@ -82,6 +85,42 @@ def test_documents_need_no_grades(files, tmp_path):
     assert "grade" in run(*base, tmp_path / "graded.csv", "--query", "1").stdout
     asked = (*base, tmp_path / "plain.csv", "--query", "1", "--docs", "2", "5")
     assert "grade" not in run(*asked).stdout
+
+
+def test_a_feature_log_needs_no_judgments(tmp_path):
+    names = ["bm25", "visits"]
+    rows = DATA.X[:6, :2]
+    frame = pd.DataFrame(DATA.X[:, :2], columns=names)
+    made = ranker("ranksvm").fit(frame, DATA.y, qid=DATA.query_of_row())
+    made.save(tmp_path / "m.rw")
+    hits = [
+        {
+            "_id": f"doc-{row}",
+            "fields": {
+                "_ltrlog": [
+                    {"log": [{"name": n, "value": v} for n, v in zip(names, values, strict=True)]}
+                ]
+            },
+        }
+        for row, values in enumerate(rows.tolist())
+    ]
+    (tmp_path / "log.jsonl").write_text(json.dumps({"qid": "q", "hits": {"hits": hits}}))
+    asked = ("explain", tmp_path / "m.rw", tmp_path / "log.jsonl", "--query", "q")
+    by_name = run_json(*asked, "--doc", "doc-0")
+    assert by_name["documents"][0]["place"]["grade"] is None
+    assert run_json(*asked, "--doc", "1") == by_name
+    assert run_json(*asked, "--docs", "1", "3")["upper"]["document"] in ("doc-0", "doc-2")
+    for number in ("0", "7"):
+        assert f"query q has no document '{number}'" in sentence(*asked, "--doc", number)
+    assert "judgments" in sentence("explain", tmp_path / "m.rw", tmp_path / "log.jsonl",
+                                   "--query", "q", "--read", "judgements=none.txt")  # fmt: skip
+
+
+def test_a_document_is_named_to_see_why_it_moved(files):
+    asked = ("explain", files / "a.rw", files / "data.txt", "--query", "1")
+    both = (*asked, "--against", files / "b.rw")
+    for words in (both, (*both, "--docs", "1", "2")):
+        assert "name one document (docs=[...], --doc) to see why it moved" in sentence(*words)
 
 
 def test_a_file_that_cannot_be_read_either_way_is_refused_as_with_grades(files, tmp_path):
