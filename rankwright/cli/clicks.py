@@ -14,7 +14,7 @@ from rankwright.cli.options import (
     PropensityOption,
     ReadOption,
     ThreadsOption,
-    open_with,
+    open_with_documents,
     propensity_options,
     read_options,
     set_option,
@@ -150,7 +150,7 @@ def propensity(
     """Estimate how much users look at each position, relative to the first, with intervals."""
     from rankwright.clicks.propensity import WITH_FEATURES, estimate_propensity
     from rankwright.data.click_files import load_log
-    from rankwright.data.files import load
+    from rankwright.data.files import load_documents
     from rankwright.data.streams import check_target
 
     if method in WITH_FEATURES and features is None:
@@ -159,7 +159,7 @@ def propensity(
             "documents were shown at several positions, another method, such as pbm."
         )
     check_target(None if save is None else Path(save), "--save")
-    table = None if features is None else load(features)
+    table = None if features is None else load_documents(features)
     held = load_log(log, features=table, **read_options(read, format=format))
     found = estimate_propensity(held, method, n_jobs=threads)
     if save is not None:
@@ -188,7 +188,8 @@ def evaluate(
         typer.Option(
             "--features",
             metavar="DATA",
-            help="Features of the documents of each query, with document ids.",
+            help="Features of the documents of each query, with document ids; grades are not "
+            "needed.",
         ),
     ],
     metric: Annotated[str, typer.Option(help="ctr@k, clicks@k or dcg@k, per session.")] = "ctr@5",
@@ -227,13 +228,12 @@ def evaluate(
     """
     from rankwright.clicks.policy_evaluation import SupportError, compare_policies
     from rankwright.data.click_files import load_log
-    from rankwright.data.files import load
 
     if click_model is not None and estimator not in ("dr", "cascade_dr"):
         raise UsageError(
             f"--click-model is for the estimators dr and cascade_dr, not for {estimator}."
         )
-    rankers, data = open_with(models, lambda: load(features))
+    rankers, data = open_with_documents(models, features, {})
     names = models if len(set(models)) == len(models) else [
         f"{number}: {name}" for number, name in enumerate(models, 1)
     ]  # fmt: skip

@@ -15,8 +15,7 @@ from rankwright.cli.options import (
     ReadOption,
     SeedOption,
     ThreadsOption,
-    features_of,
-    open_with,
+    open_with_documents,
     read_options,
     set_option,
 )
@@ -25,8 +24,6 @@ from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
     from rankwright.clicks.interleaving_score import InterleavingScores
-    from rankwright.data.ranking_data import RankingData
-    from rankwright.rankers.base import Ranker
 
 
 class _ListsByDefault(TyperGroup):
@@ -104,7 +101,7 @@ def lists(
     if output != "-":
         written_format(output)
         check_target(output, "-o")
-    rankers, documents = _opened(models, data, read_options(read, format=format))
+    rankers, documents = open_with_documents(models, data, read_options(read, format=format))
     scores = {}
     with console.round_progress("interleave", len(models)) as update:
         for number, (name, ranker) in enumerate(zip(_names(models), rankers, strict=True)):
@@ -162,17 +159,6 @@ def score(
     _print(found)
     if plot is not None:
         console.say(f"wrote {plot}")
-
-
-def _opened(
-    models: list[str], data: str, options: dict[str, Any]
-) -> tuple[list[Ranker], RankingData]:
-    """Return the rankers, and the documents, which need no grades."""
-    from rankwright.data.files import load_documents
-    from rankwright.ranklib.model_files import is_ranklib, load_model
-
-    known = {} if is_ranklib(models[0]) else features_of(load_model(models[0]))
-    return open_with(models, lambda: load_documents(data, **known, **options))
 
 
 def _names(models: list[str]) -> list[str]:

@@ -239,6 +239,16 @@ def open_with(
     return rankers, data
 
 
+def open_with_documents(
+    paths: Sequence[str | Path], data: str, options: dict[str, Any]
+) -> tuple[list[Ranker], RankingData]:
+    """Return the rankers of model files, and documents to rank, which need no grades."""
+    from rankwright.data.files import load_documents
+
+    known = {} if is_ranklib(paths[0]) else features_of(load_model(paths[0]))
+    return open_with(paths, lambda: load_documents(data, **known, **options))
+
+
 # --- validation and test data: read beside the training data, evaluated after the fit --------
 
 REPORTED = ("ndcg@1", "ndcg@5", "ndcg@10", "map")

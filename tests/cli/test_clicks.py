@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from cases import each
 from click_sessions import random_log
@@ -114,6 +115,19 @@ def test_evaluate_compares_models_on_a_log(files):
         run("evaluate", files / "log.csv", models[0], *options, "--click-model", "pbm").exit_code
         == 0
     )
+
+
+def test_evaluate_and_propensity_need_no_grades(files):
+    frame = pd.read_csv(files / "data.csv")
+    frame.drop(columns="label").to_csv(files / "plain.csv", index=False)
+    evaluate = ["evaluate", files / "log.csv", files / "good.rw", "--metric", "ctr@2", "--json"]
+    propensity = ["propensity", files / "log.csv", "--method", "dual", "--json"]
+    for words in (evaluate, propensity):
+        plain, graded = (
+            run(*words, "--features", files / name) for name in ("plain.csv", "data.csv")
+        )
+        assert plain.exit_code == 0, plain.output
+        assert plain.output == graded.output
 
 
 def test_evaluate_refuses_what_the_log_cannot_say(files):
