@@ -356,7 +356,10 @@ def _by_name(pa: Any, table: Any, model: RuntimeModel, settings: Settings, where
         if name in kinds and column not in model.coded
     ]
     for name in numeric:
-        if not _is_float(pa, kinds[name]) and not pa.types.is_integer(kinds[name]):
+        if pa.types.is_boolean(kinds[name]):  # true is 1
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, table.column(name).cast(pa.uint8()))
+        elif not _is_float(pa, kinds[name]) and not pa.types.is_integer(kinds[name]):
             raise RequestError(422, f"column {quoted(name)} holds {kinds[name]}; send numbers.")
     X: AnyArray = np.full((table.num_rows, model.n_features), np.nan)
     if numeric:

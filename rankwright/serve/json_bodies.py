@@ -344,12 +344,12 @@ def number_of(
         return _MISSING
     known = model.coded.get(column)
     if known is None:
-        if isinstance(value, str | bool):
+        if isinstance(value, str):
             place = f".features[{feature}]" if isinstance(feature, int) else f".features.{feature}"
             raise RequestError(
                 422, f"{which}{place[:80]} must be a number; null is a missing value."
             )
-        return value
+        return float(value)  # true is 1
     code = known.get(value)
     name = list(model.columns)[column]
     if code is None and not isinstance(value, str) and all(isinstance(k, str) for k in known):

@@ -59,7 +59,7 @@ class RequestMiddleware:
             if scope["path"] in OPEN_TO_ALL or self._settings.lets_in(_key(headers)):
                 await self.app(scope, receive, answer)
             else:
-                await _refuse(answer, request_id)
+                await _refuse(answer, request_id, has_key=bool(_key(headers)))
         except ClientDisconnect:
             pass  # there is no client to answer; the log has the request with its own status
         except Exception:  # our own error: the client gets a 500, the log the traceback
@@ -93,8 +93,10 @@ def _key(headers: Headers) -> str:
     return headers.get("x-api-key", "")
 
 
-async def _refuse(send: Send, request_id: str) -> None:
+async def _refuse(send: Send, request_id: str, *, has_key: bool) -> None:
     sentence = "an API key is required: Authorization: Bearer KEY, or X-API-Key: KEY."
+    if has_key:
+        sentence = "the API key is not valid; send one of the keys that this server was given."
     body = json.dumps({"error": sentence, "request_id": request_id}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -201,15 +201,26 @@ def _shared(name: str, found: dict[tuple[str, str], tuple[Path, float | None]]) 
 
 def with_keys(settings: Settings, file: Path | None) -> Settings:
     """Return the settings with the API keys of a file (one a line) and of the environment."""
-    keys = os.environ.get(KEYS_VARIABLE, "").split(",")
+    held = os.environ.get(KEYS_VARIABLE)
+    keys = [] if held is None else _stripped(held.split(","))
+    if held is not None and not keys:
+        raise UsageError(
+            f"{KEYS_VARIABLE} is set and holds no API key; write keys with commas between them, or "
+            "unset it."
+        )
     if file is not None:
         try:
-            keys += file.read_text(encoding="utf-8-sig").splitlines()
+            lines = _stripped(file.read_text(encoding="utf-8-sig").splitlines())
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the API keys in {file} cannot be read: {error}.") from None
-        if not any(key.strip() for key in keys):
+        if not lines:
             raise UsageError(f"{file} holds no API key; write one a line.")
-    return replace(settings, keys=tuple(_digest(key.strip()) for key in keys if key.strip()))
+        keys += lines
+    return replace(settings, keys=tuple(map(_digest, keys)))
+
+
+def _stripped(keys: Sequence[str]) -> list[str]:
+    return [key.strip() for key in keys if key.strip()]
 
 
 def _digest(key: str) -> bytes:

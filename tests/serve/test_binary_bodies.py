@@ -66,6 +66,15 @@ def test_arrays_are_of_the_type_that_kernels_are_ready_for(trees):
         assert made.flags.c_contiguous
 
 
+def test_truth_values_are_one_and_zero(trees):
+    _, X = documents(3)
+    X[:, 1] = [1, 0, 1]
+    columns = by_name(X)
+    expected = post(trees, SCORE, arrow(columns), ARROW).json()
+    truth = {**columns, "b": [True, False, True]}
+    assert post(trees, SCORE, arrow(truth), ARROW).json() == expected
+
+
 def test_many_lists_as_one_table(trees):
     _, X = documents(7)
     queries = ["p", "p", "p", "q", "r", "r", "r"]

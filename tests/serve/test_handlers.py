@@ -48,6 +48,14 @@ def test_features_by_name_are_those_in_order(web):
     assert by_name == web.post("/v1/models/web/score", json={"documents": own}).json()["scores"]
 
 
+def test_truth_values_are_one_and_zero(web):
+    rows = [[True, 2.0, False, 4, 5, 6], [1, 2, 0, 4, 5, 6]]
+    named = [{"features": dict(zip(NAMES, row, strict=True))} for row in rows]
+    for sent in ([{"features": row} for row in rows], named):
+        first, second = web.post("/v1/models/web/score", json={"documents": sent}).json()["scores"]
+        assert first == second
+
+
 def test_features_without_names_go_by_number_from_1(tmp_path):
     from small_data import small_data
 
@@ -157,7 +165,6 @@ def of_large_weights(tmp_path_factory):
         (b'{"documents": [{"features": [1,2,1e999,4,5,6]}]}', 422, "must be a finite number"),
         (b'{"documents": [{"features": [1,2,-Infinity,4,5,6]}]}', 422, "must be a finite number"),
         (b'{"documents": [{"features": [1,2,"3",4,5,6]}]}', 422, r"features\[2\] must be a number"),
-        (b'{"documents": [{"features": [1,2,true,4,5,6]}]}', 422, "must be a number"),
         (b'{"documents": [{"features": [1,2,[3],4,5,6]}]}', 422, "must be a number"),
         (b'{"documents": [{"features": {"a": "x"}}]}', 422, r"documents\[0\].features.a must be"),
         (b'{"documents": [{"features": [1,2,null,4,5,6]}]}', 422, "has no feature 'c'"),

@@ -50,10 +50,16 @@ def test_a_key_is_wanted_where_there_are_some(files, tmp_path, monkeypatch):
     assert web.get("/readyz").status_code == 200
     assert web.get("/docs").status_code == 200  # it asks for the key, and says nothing else
     for path in ("/metrics", "/openapi.json", "/v1/models", "/nowhere"):
-        assert "API key" in sentence(web.get(path), 401)
-    for wrong in ("", "firs", "first2", "FIRST", "\u00fc"):
-        headers = {"x-api-key": wrong.encode()}
-        assert web.get("/v1/models", headers=headers).status_code == 401
+        assert "an API key is required" in sentence(web.get(path), 401)
+    assert "is required" in sentence(web.get("/v1/models", headers={"x-api-key": ""}), 401)
+    for wrong in ("firs", "first2", "FIRST", "\u00fc"):
+        for headers in (
+            {"x-api-key": wrong.encode()},
+            {"authorization": b"Bearer " + wrong.encode()},
+        ):
+            refused = sentence(web.get("/v1/models", headers=headers), 401)
+            assert refused.startswith("the API key is not valid; ")
+            assert wrong not in refused
     for right in ("first", "second", "third"):
         assert web.get("/v1/models", headers={"x-api-key": right}).status_code == 200
         bearer = {"authorization": f"Bearer {right}"}

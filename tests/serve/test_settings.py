@@ -66,6 +66,21 @@ def test_a_key_file_saved_on_windows_lets_its_first_key_in(tmp_path):
     assert [settings.lets_in(key) for key in ("one", "two", "three")] == [True, True, False]
 
 
+@pytest.mark.parametrize("held", ["", " , ", ",", "\n"])
+def test_a_variable_without_a_key_starts_no_server_that_is_open_to_all(monkeypatch, held):
+    monkeypatch.setenv("RANKWRIGHT_API_KEYS", held)
+    with pytest.raises(UsageError, match="RANKWRIGHT_API_KEYS is set and holds no API key"):
+        with_keys(Settings(), None)
+
+
+def test_an_empty_key_file_is_refused_whatever_the_environment_holds(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKWRIGHT_API_KEYS", "one, two")
+    assert with_keys(Settings(), None).lets_in("two")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(UsageError, match="holds no API key"):
+        with_keys(Settings(), tmp_path / "empty")
+
+
 def test_key_files_that_hold_no_key(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         with_keys(Settings(), tmp_path / "none")
