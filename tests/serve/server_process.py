@@ -64,7 +64,7 @@ def serving(*arguments, **limits):
     finally:
         if server.process.poll() is None:
             server.process.kill()
-            server.end()
+        server.end()
 
 
 def certificate(folder):

@@ -8,13 +8,17 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
-from served import documents, save_model
+from served import NPY, documents, npy, save_model
 from server_process import certificate, serving
+from small_data import small_data
 from soak import SECONDS
 
+import rankwright
 from rankwright.persist.container import read_parts, write_parts
 from rankwright.serve.server import _bound
 from rankwright.serve.settings import Listening
@@ -200,6 +204,74 @@ def test_https_with_a_certificate(files):
         link.close()
         server.process.send_signal(signal.SIGTERM)
         assert server.end() == 0
+
+
+def post(port, content, headers=HEADERS, path="rank"):
+    """Send a request on a connection of its own; return the status of its answer."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as link:
+        link.request("POST", f"/v1/models/web/{path}", content, headers)
+        return link.getresponse().status
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory):
+    """Return a model of 300 trees on 40 features; to explain `LARGE` takes it about a minute."""
+    path = tmp_path_factory.mktemp("forest") / "forest.rw"
+    data = small_data(queries=30, documents=40, features=40)
+    rankwright.LambdaMART(n_estimators=300, num_leaves=63, min_child_samples=2).fit(data).save(path)
+    return path
+
+
+LARGE = npy(np.random.default_rng(0).normal(size=(50_000, 40)).astype(np.float32))
+SMALL = npy(np.zeros((3, 40)))
+
+
+@pytest.mark.xfail(strict=True, reason="issue point E2: the work of a request is not bounded")
+def test_a_request_that_took_too_long_does_not_keep_others_waiting(forest):
+    """The time limit ends the work as well, or the request is refused before it begins."""
+    limits = ("--seconds", 1, "--threads", 1, "--max-documents", 50_000)
+    with serving(f"web={forest}", *limits) as server:
+        assert post(server.port, SMALL, NPY) == 200
+        assert post(server.port, LARGE, NPY, "rank?explain=1") in (200, 413, 503)
+        until(lambda: post(server.port, SMALL, NPY) == 200, 4)
+
+
+@pytest.mark.xfail(strict=True, reason="issue point E2: work under way outlives the drain")
+def test_a_signal_ends_the_server_in_the_drain_time_whatever_it_computes(forest):
+    limits = ("--seconds", 1, "--drain-seconds", 0, "--max-documents", 50_000)
+    with (
+        serving(f"web={forest}", *limits) as server,
+        closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as link,
+    ):
+        link.request("POST", "/v1/models/web/rank?explain=1", LARGE, NPY)
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(6) == 0
+
+
+@pytest.mark.xfail(strict=True, reason="issue point E3: opening a FIFO blocks the reloading")
+def test_a_fifo_in_place_of_a_model_file_stops_neither_reloading_nor_the_end(files):
+    models = f"web={files / 'web.rw'}", f"other={files / '0.rw'}"
+    with serving(*models, "--reload-seconds", 0.05, "--drain-seconds", 0) as server:
+        os.mkfifo(files / "fifo")
+        os.replace(files / "fifo", files / "web.rw")
+        server.wait_for("model kept", seconds=3)
+        os.replace(files / "1.rw", files / "0.rw")
+        server.wait_for("model replaced", seconds=3)
+        assert post(server.port, BODY) == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(5) == 0
+
+
+@pytest.mark.xfail(strict=True, reason="issue point E8: kernels of explain are compiled on request")
+def test_a_ready_server_has_the_kernels_of_every_request(files, monkeypatch):
+    save_model(files / "web.rw", "lambdamart", n_estimators=2)
+    monkeypatch.setenv("RANKWRIGHT_CACHE", str(files / "empty"))
+    with serving(f"web={files / 'web.rw'}", "--seconds", 1) as server:
+        assert post(server.port, BODY) == 200
+        kernels = set((files / "empty").rglob("*"))
+        assert post(server.port, BODY.replace(b"{", b'{"explain": 1, ', 1)) == 200
+        assert set((files / "empty").rglob("*")) == kernels
 
 
 def test_answers_are_sent_at_once():
