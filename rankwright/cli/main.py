@@ -149,5 +149,6 @@ def _fail(sentence: str, code: int) -> None:
         import traceback
 
         traceback.print_exc()
-    sys.stderr.write(f"rankwright: {sentence}\n")
+    with suppress(OSError):  # the disk behind standard error is full as well
+        sys.stderr.write(f"rankwright: {sentence}\n")
     sys.exit(code)

@@ -148,6 +148,9 @@ def test_a_full_disk_behind_standard_output_is_a_sentence(files, monkeypatch, ca
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=full, check=False)
+    assert done.returncode == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")

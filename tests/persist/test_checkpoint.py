@@ -198,6 +198,18 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "receipt.json"]
 
 
+def test_a_checkpoint_that_cannot_begin_leaves_nothing(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises(DataError, match="cannot be written: No space left on device; nothing"):
+            Checkpoint(tmp_path / name).begin(RECEIPT)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "there"]
+
+
 def test_a_folder_in_use_is_refused_without_resume(tmp_path):
     with pytest.raises(UsageError, match="holds the checkpoint of an earlier run: resume it"):
         Checkpoint(written(tmp_path)).check()
