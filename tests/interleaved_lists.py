@@ -17,6 +17,19 @@ PAIRS = [
     (("a", "b"), ("c", "b", "a", "d")),  # of different lengths
 ]
 TRIPLE = (("a", "b", "c"), ("b", "c", "a"), ("d", "a", "b"))
+SHORT = [  # at least one ranking ends before a list of four documents does
+    (("a", "b"), ("b", "c")),
+    (("a",), ("b", "c", "d")),
+    (("a",), ("a", "b", "c", "d")),
+    ((), ("a", "b")),
+    PAIRS[3],
+    (("b", "d", "a", "f", "g", "c", "e"), ("c", "g", "b")),  # (5) has no solution
+    (("a", "c"), ("c", "e", "b", "a", "d")),  # and none here
+]
+SHORT_TRIPLES = [
+    (("a", "b"), ("b", "c", "a", "d"), ("d", "a", "b")),
+    (("a", "b", "c"), ("d",), ("e", "a", "f")),
+]
 
 
 class Coded:
@@ -96,12 +109,27 @@ def programme(rankings, k, **params):
 def credit_rows(name, rankings, shown):
     """Return what a method logs with a list, from definitions."""
     ranks = [[twin.rank_in(one, d) or 0 for one in rankings] for d in shown]
+    shortest = min(map(len, rankings))
     if name == "probabilistic":
-        return twin.shares(rankings, shown)
+        rows = np.array(twin.shares(rankings, shown))
+        rows[shortest:] = 0.0
+        return rows
     if name == "optimised":
-        return [[1 / (r or len(one) + 1) for r, one in zip(row, rankings, strict=True)]
-                for row in ranks]  # fmt: skip
+        rows = np.array([[1 / (r or len(one) + 1) for r, one in zip(row, rankings, strict=True)]
+                         for row in ranks])  # fmt: skip
+        made = programme(rankings, len(shown))
+        gap = rows_of_lists(made)[:, :shortest]
+        violated = np.flatnonzero(np.abs(made.probability @ gap) > 1e-6)
+        rows[shortest:] = 0.0
+        rows[violated] = 0.0
+        return rows
     return ranks
+
+
+def rows_of_lists(made):
+    """Return the difference of credits of each list at each position."""
+    credit = made.credit[made.lists]
+    return credit[:, :, 0] - credit[:, :, 1]
 
 
 def log_of(name, rankings, lists, clicked, teams=None):
@@ -127,5 +155,11 @@ def lists_of(name, rankings, k):
             for one, p in zip(made.lists, made.probability, strict=True)
         ]
     found = twin.distribution(getattr(twin, name), rankings, k)
-    return [(shown, team if name == "team_draft" else None, float(p))
+    shortest = min(map(len, rankings))
+    return [(shown, with_credit(team, shortest) if name == "team_draft" else None, float(p))
             for (shown, team), p in found.items()]  # fmt: skip
+
+
+def with_credit(team, shortest):
+    """Return teams of a list, -1 below the shortest ranking."""
+    return (*team[:shortest], *[-1] * len(team[shortest:]))

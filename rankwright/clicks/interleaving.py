@@ -22,12 +22,19 @@ optimised      A list is drawn among those that take, at each position, the best
                    sum_l p(l) (c_1(l_k) - c_2(l_k)) = 0,     c_j(d) = 1 / r_j(d)                (5)
                with 1 / (length of the ranking + 1) for an absent document. The credit of a click
                is c_j. There are up to 2^k such lists: above ``max_lists``, a sample of so many
-               takes their place, each made by drawing a ranker at each position. Where no p fulfils
-               (5), the one with the least violations is used.
+               takes their place, each made by drawing a ranker at each position. If no p
+               fulfils (5), the one with the least violations is used.
 
 A list has k documents, or all where there are fewer. Equal scores are in the order of
 `rankwright.core.order`. What is drawn depends on the seed, the number of the query and the number
 of the session alone.
+
+**Positions without credit.** A ranker that has no new document left cannot compete, so that the
+others get its positions. With rankings of m documents or more, every ranker has a document left for
+the first m positions, whatever is drawn. Only these positions give credit: below them the team is
+-1 and the credit 0. A rule for each list would not be fair: from [a] and [b, c], team
+draft makes a, b or b, a, and the second position would give credit to the first ranker only.
+Optimised interleaving also gives no credit at a position where no p fulfils (5).
 
 **Outcomes.** What a session says about rankers i and j is a number from -1 to 1 whose mean is 0
 where users click on positions, without regard to what they are shown: of team_draft the sign of the
@@ -85,6 +92,7 @@ _SESSIONS_PER_RANGE = 1024
 _FRESH = 1e-3  # a sum from which this share is left is added up anew, before rounding shows
 _SMALLEST = 250.0  # decimal places of the least r^-tau among the first k ranks
 _PENALTY = 1e4  # of a violation of (5), against sensitivities of about 0.1
+_FAIR = 1e-6  # difference of expected credits up to which (5) is fulfilled
 
 
 class _Rankings(NamedTuple):
@@ -396,7 +404,15 @@ class _Method(Part):
     ) -> _Out:
         """Return the list of each session: of this query, with this number."""
         out = self._empty(rankings, query, session)
-        bounds = row_ranges(len(query), _SESSIONS_PER_RANGE)
+        self._draw(rankings, out, seed, n_jobs)
+        fair = _has_credit(rankings, out)
+        out.team[~fair] = -1
+        out.credit[~fair] = 0.0
+        return out
+
+    def _draw(self, rankings: _Rankings, out: _Out, seed: int, n_jobs: int | None) -> None:
+        """Write the lists of all sessions, with credit at all positions."""
+        bounds = row_ranges(len(out.query), _SESSIONS_PER_RANGE)
         longest = int(rankings.length.max(initial=0))
         power = np.arange(1, longest + 1, dtype=np.float64) ** -self._tau()
         map_ranges(
@@ -409,7 +425,6 @@ class _Method(Part):
             out,
             n_jobs=n_jobs,
         )
-        return out
 
     def _empty(self, rankings: _Rankings, query: I32, session: AnyArray) -> _Out:
         n, sizes = len(rankings.length), np.minimum(rankings.size, self.k)[query]
@@ -456,7 +471,7 @@ class _Method(Part):
         return log.credit
 
     def _impossible(self, credit: F64) -> Any:
-        """Return which rows of credit this method cannot have written."""
+        """Return which rows of credit this method cannot have written; rows of 0 are no credit."""
         return (credit < 0.0).any(axis=1)
 
 
@@ -538,7 +553,13 @@ class Probabilistic(_Method):
         return float(self.tau)
 
     def _impossible(self, credit: F64) -> Any:
-        return (credit < 0.0).any(axis=1) | (np.abs(credit.sum(axis=1) - 1.0) > 1e-6)
+        total = credit.sum(axis=1)
+        return (credit < 0.0).any(axis=1) | ((np.abs(total - 1.0) > 1e-6) & (total != 0.0))
+
+    def _held(self, log: ClickLog) -> F64:
+        """Return the shares of the impressions of a log; 0 if the team is -1."""
+        held = _Method._held(self, log)
+        return held if log.team is None else held * (log.team >= 0)[:, None]
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:  # noqa: ARG002
         """Return P(i has more of the clicks) - P(j has more) for each session."""
@@ -580,16 +601,15 @@ class Optimised(_Method):
         _Method.check(self, n_rankers)
         check_whole("max_lists", self.max_lists, 2)
 
-    def lists(
+    def _draw(
         self,
         rankings: _Rankings,
-        query: I32,
-        session: AnyArray,
+        out: _Out,
         seed: int,
         n_jobs: int | None,  # noqa: ARG002
-    ) -> _Out:
-        """Return the list of each session: of this query, with this number."""
-        out = self._empty(rankings, query, session)
+    ) -> None:
+        """Write the lists of all sessions; positions that violate (5) get no credit."""
+        query = out.query
         u = np.empty((len(query), 1))
         _sample_sessions(np.uint64(seed % 2**64), query, out.session, u)
         by_query = np.argsort(query, kind="stable")
@@ -601,11 +621,10 @@ class Optimised(_Method):
             chosen = programme.lists[at]
             here = out.indptr[sessions][:, None] + np.arange(chosen.shape[1])
             out.shown[here] = chosen
-            out.credit[here] = programme.credit[chosen]
-        return out
+            out.credit[here] = programme.credit[chosen] * programme.fair[:, None]
 
     def _impossible(self, credit: F64) -> Any:
-        return ((credit <= 0.0) | (credit > 1.0)).any(axis=1)
+        return ((credit <= 0.0) | (credit > 1.0)).any(axis=1) & credit.any(axis=1)
 
     def distribution(self, rankings: _Rankings, query: int) -> _Programme:
         """Return the lists that are allowed for a query, and their probabilities."""
@@ -624,11 +643,21 @@ class Optimised(_Method):
 
     def outcomes(self, log: ClickLog, earned: F64, i: int, j: int) -> F64:
         """Return the difference of credits, relative to the most of so many clicks."""
-        number = np.bincount(log.session_of_impression(), log.click, log.n_sessions)
+        clicked = log.click & self._held(log).any(axis=1)
+        number = np.bincount(log.session_of_impression(), clicked, log.n_sessions)
         most = np.cumsum(1.0 / np.arange(1, int(number.max(initial=1.0)) + 1))
         most = np.append(1.0, most)[number.astype(np.int64)]  # no rank is twice in a ranking
         found: F64 = (earned[:, i] - earned[:, j]) / most
         return found
+
+
+def _has_credit(rankings: _Rankings, out: _Out) -> NDArray[np.bool_]:
+    """Return whether every ranker is sure to have a document left for each impression."""
+    sizes = np.diff(out.indptr)
+    place = np.arange(out.indptr[-1]) - np.repeat(out.indptr[:-1], sizes)
+    shortest = rankings.length.min(axis=0)[out.query]
+    fair: NDArray[np.bool_] = place < np.repeat(shortest, sizes)
+    return fair
 
 
 Method = _Method
@@ -677,14 +706,18 @@ def _rankers_of(log: ClickLog) -> int:
 
 
 class _Programme(NamedTuple):
-    """Lists, their probabilities and running totals, the credits of documents, the violation."""
+    """Lists, their probabilities and running totals, and the credits of documents.
+
+    ``fair`` marks the positions with credit. ``sensitivity`` is (4) over the positions at which
+    every ranker has a document left.
+    """
 
     lists: I32
     probability: F64
     total: F64
     credit: F64
     sensitivity: F64
-    violation: float
+    fair: NDArray[np.bool_]
 
 
 _Content = tuple[tuple[bytes, bytes, bytes], tuple[int, int], int, int]
@@ -716,18 +749,19 @@ def _programme(content: _Content) -> _Programme:
         lists = lists[:count].copy()
     credit = 1.0 / np.where(rank > 0, rank, length[:, None] + 1.0)
     of_list = credit[:, lists]  # ranker, list, position
+    shortest = int(length.min())
+    of_list[:, :, shortest:] = 0.0  # a ranker may have no document left
     seen = (of_list / np.arange(1, size + 1)).sum(axis=2)
     sensitivity = ((seen - seen.mean(axis=0)) ** 2).sum(axis=0)  # (4)
     gap = (of_list[0] - of_list[1]).T  # (5), a row for each position
     probability = _solved(sensitivity, gap)
-    violation = float(np.abs(gap @ probability).max(initial=0.0))
     return _Programme(
         lists,
         probability,
         np.cumsum(probability),
         np.ascontiguousarray(credit.T),
         sensitivity,
-        violation,
+        (np.abs(gap @ probability) < _FAIR) & (np.arange(size) < shortest),
     )
 
 
@@ -762,20 +796,24 @@ class InterleavedList(NamedTuple):
     order : (k,) int array
         Documents, best first: row numbers of the scores, or places in ``documents``.
     team : (k,) int16
-        The ranker that gave each, -1 for none.
+        The ranker that gave each document; -1 if a click on it gives no credit to one ranker. That
+        is so below the length of the shortest ranking, and always with "optimised".
     credit : (k, c) float64
-        What the method needs beside the team to give credit for clicks; c may be 0.
+        What the method needs in addition to the team to give credit for clicks; c may be 0. All 0
+        if a click gives no credit.
     method : object
         The method, with its parameters.
     documents : list
         Ids of the documents in order, where rankings of ids were given.
+    n_rankers : int
+        How many rankings were interleaved.
 
     Examples
     --------
     >>> from rankwright import clicks
     >>> shown = clicks.interleave_rankings([["a", "b"], ["c", "a"]], "team_draft", session=1)
-    >>> dict(zip(shown.documents, shown.team.tolist()))  # 0 and 1: the rankers that gave them
-    {'c': 1, 'a': 0, 'b': 0}
+    >>> dict(zip(shown.documents, shown.team.tolist()))  # -1: the second ranker has nothing left
+    {'c': 1, 'a': 0, 'b': -1}
     """
 
     order: I32
@@ -783,6 +821,7 @@ class InterleavedList(NamedTuple):
     credit: F64
     method: Any
     documents: list[Any]
+    n_rankers: int
 
     def to_json(
         self,
@@ -802,7 +841,7 @@ class InterleavedList(NamedTuple):
             Names of the rankers.
         """
         n = len(rankers)
-        if self.credit.shape[1] != self.method.columns(n) or self.team.max(initial=-1) >= n:
+        if n != self.n_rankers:
             raise UsageError(f"the list is not of {n} rankers; give rankers=..., a name for each.")
         if documents is None and len(self.documents) < len(self.order):
             raise UsageError("give the ids of all documents that were scored: documents=...")
@@ -901,7 +940,8 @@ def _one_list(
     query, numbers = np.zeros(1, np.int32), np.array([number % 2**64], np.uint64)
     out = method.lists(rankings, query, numbers, seed_of(random_state), 1)
     documents = [ids[i] for i in out.shown.tolist()] if ids else []
-    return InterleavedList(out.shown, out.team, out.credit, method, documents)
+    n_rankers = len(rankings.length)
+    return InterleavedList(out.shown, out.team, out.credit, method, documents, n_rankers)
 
 
 def _number_of(session: Any) -> int:

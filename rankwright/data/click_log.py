@@ -239,7 +239,7 @@ class ClickLog:
         The row of ``features`` that holds the document of each impression.
     team : (n,) int16 or None
         Of interleaved lists: the ranker that gave the document, a number into the rankers of
-        ``interleaving``; -1 for none.
+        ``interleaving``; -1 if a click on it gives no credit to one ranker.
     credit : (n, c) float64 or None
         Of interleaved lists: what the method needs beside the team to give credit for clicks.
     interleaving : Interleaving or None

@@ -72,8 +72,8 @@ class Experiment:
             self.log.append({"session": session, "time": _now(), **line, "clicked": []})
             self._metrics.impressions.inc()
         ranking = [
-            {"rank": rank, "index": row, "id": asked.ids[row]}  # type: ignore[index]
-            for rank, row in enumerate(order, 1)
+            {"rank": rank, "index": row, "id": asked.ids[row], "team": team}  # type: ignore[index]
+            for rank, (row, team) in enumerate(zip(order, shown.team.tolist(), strict=True), 1)
         ]
         return {"session": session, "query": asked.query, "ranking": ranking}, scored
 

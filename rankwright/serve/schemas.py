@@ -183,11 +183,16 @@ class ScoreBatchAnswer(BaseModel):
 
 
 class Placed(BaseModel):
-    """A document in its place; ``index`` is its number in the request, from 0."""
+    """A document in its place; ``index`` is its number in the request, from 0.
+
+    ``team`` is the number of the model that the document came from, -1 if a click on it gives no
+    credit to one model.
+    """
 
     rank: int
     index: int
     id: Name
+    team: int
 
 
 class InterleavedAnswer(BaseModel):

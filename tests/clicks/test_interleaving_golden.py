@@ -1,6 +1,8 @@
 """Interleaving against exact distributions, and against credits of mpkato/interleaving.
 
-``golden/clicks/interleaving.json`` has the numbers and says how they were made.
+``golden/clicks/interleaving.json`` has the numbers and says how they were made. Its lists are as
+long as the shortest ranking or shorter, so that every position gives credit. mpkato/interleaving
+also gives credit after a ranking ends; we do not, since that favours the longer ranking.
 """
 
 import json
@@ -70,7 +72,7 @@ def test_optimised_programmes_have_the_golden_optimum(golden):
             assert made.sensitivity @ made.probability == pytest.approx(
                 held["lp_objective"], abs=1e-9
             )
-            assert made.violation < 1e-9
+            assert made.fair.all()
 
 
 def test_winners_and_mean_credit_are_the_golden_ones(golden):

@@ -59,6 +59,7 @@ def test_the_list_is_that_of_the_method_and_the_log_says_so(shop):
     assert [place["id"] for place in found["ranking"]] == [
         body["documents"][row]["id"] for row in expected.order
     ]
+    assert [place["team"] for place in found["ranking"]] == expected.team.tolist()
     (line,) = log_of(shop)
     assert line.pop("time") > 1.7e9
     ids = [document["id"] for document in body["documents"]]
