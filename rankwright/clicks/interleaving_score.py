@@ -9,6 +9,10 @@ each query counts once, with the mean of its sessions. ``unit="user"`` does so f
 session changes the mean of a query that was counted before, so with these units the test is valid
 for one look, at the whole log.
 
+Weights say how much a session counts in means; a session is one observation, whatever its weight.
+The test may be looked at any time if a session adds an outcome from -1 to 1, so that weights above
+1 are refused with the unit "session". A query or user counts once, by a weighted mean.
+
 With several rankers, each pair is tested at alpha divided by the number of pairs.
 """
 
@@ -74,7 +78,7 @@ class PairScore:
     first, second : str
         Names of the rankers.
     units : float
-        Number of sessions, or of queries or users.
+        Number of sessions (the sum of their weights), or of queries or users.
     wins, losses, ties : float
         How many gave the first more credit, the second, or both the same.
     preference, low, high : float
@@ -141,7 +145,7 @@ class InterleavingScores:
     unit : str
         "session", "query" or "user".
     sessions, clicked : float
-        Number of sessions, and of those with a click.
+        Number of sessions, and of those with a click; the sums of their weights.
     credit : (R,) float64
         Mean credit of each ranker per session.
     pairs : tuple of PairScore
@@ -206,7 +210,7 @@ def score_interleaving(
     ----------
     log : ClickLog or LogFile
         With ``interleaving``, and ``team`` or ``credit``. Sessions count in order of ``time``,
-        where there is one.
+        where there is one. With the unit "session" their weights are at most 1.
     alpha : float, default 0.05
         How often, at most, a winner is named where there is none, over all looks together.
     unit : {"session", "query", "user"}, default "session"
@@ -291,6 +295,12 @@ def _gathered(parts: Iterable[ClickLog], unit: str) -> _Sessions:
         ]
         clicked = np.bincount(part.session_of_impression()[part.click], minlength=len(part)) > 0
         weight = np.ones(len(part)) if part.weight is None else part.weight
+        if unit == "session" and weight.max(initial=0.0) > 1.0:
+            raise DataError(
+                f"session weights are above 1 (up to {weight.max():g}), and a session counts at "
+                "most once in a test that may be looked at any time: divide the weights by the "
+                "largest, or count queries or users (unit='query', unit='user')."
+            )
         held.append((earned, np.stack(outcomes), weight, clicked, part.time, _owner(part, unit)))
     if how is None or not sum(len(one[2]) for one in held):
         raise DataError("there are no sessions.")

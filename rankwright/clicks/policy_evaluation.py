@@ -168,7 +168,8 @@ def evaluate_policy(
     Parameters
     ----------
     log : ClickLog
-        With features; those of a query are the documents that the ranker may show.
+        With features; those of a query are the documents that the ranker may show. Its ``weight``
+        says how much a session counts in the value; a session is one observation in the interval.
     ranker : fitted ranker, feature number or name, array of scores, or callable
         What would make the lists. Documents that it was trained on are fine, clicks of the same
         sessions are not: train on an earlier log.
@@ -672,9 +673,10 @@ class _Sessions:
         terms += np.concatenate(([0.0], np.cumsum(gain[: len(trusted)] * trusted)))[self.have]
         wanted = self.share[self.features.query_of_row()] * exposed
         mean = np.array([wanted[seen > 0.0].sum() / max(wanted.sum(), 1e-300)])
-        relative = weight * examined / max(float(gain[: len(at_top)] @ at_top), 1e-300)
-        flat = relative * len(relative) / max(float(relative.sum()), 1e-300)
-        effective = np.array([self.counts.sum() / max(float((flat**2).mean()), 1e-300)])
+        relative = c * weight * examined
+        relative /= max(float(relative.max(initial=0.0)), 1e-300)
+        impressions = relative.sum() ** 2 / max(float((relative**2).sum()), 1e-300)
+        effective = np.array([impressions * len(self.counts) / len(relative)])
         return terms, Weights(mean, np.zeros(1), effective, float(weight.max(initial=0.0)))
 
     # --- models of rewards -------------------------------------------------------------------

@@ -229,7 +229,8 @@ class ClickLog:
     user : (S,) array or None
         Who saw each list. Readers leave it out unless asked for it.
     weight : (S,) float64 or None
-        How often each session occurred; None stands for once.
+        How much each session counts, 1 if None: as so many sessions in sums and means. In
+        intervals and tests a session is one observation, whatever its weight.
     propensity : (n,) float64 or None
         The probability, above 0, with which the document was shown there, as `evaluate_policy`
         takes it. It says nothing of whether users looked, so that learning does not use it.

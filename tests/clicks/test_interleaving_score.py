@@ -2,12 +2,14 @@
 
 import json
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 from cases import each
 
 from rankwright import clicks
+from rankwright.clicks.sequential_test import MeanTest, SignTest, Sums
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 
@@ -55,11 +57,26 @@ def test_an_effect_of_next_to_nothing_has_no_number_of_sessions():
     )
 
 
-def test_weights_count_as_so_many_sessions():
-    weighted = clicks.score_interleaving(drafted([1, 0], [0, 1], weight=[3, 2]))
-    repeated = clicks.score_interleaving(drafted([1, 1, 1, 0, 0], [0, 0, 0, 1, 1]))
-    for name in ("wins", "losses", "preference", "low", "high", "units", "needed"):
-        assert getattr(weighted.pairs[0], name) == getattr(repeated.pairs[0], name)
+def test_weights_above_one_are_refused():
+    """Two sessions with weights of 500 are a tie, and no evidence about anything."""
+    log = drafted([1, 0], [0, 1], weight=[500, 500])
+    with pytest.raises(DataError, match=r"above 1 \(up to 500\).*divide.*unit='query'"):
+        clicks.score_interleaving(log)
+    (one,) = clicks.score_interleaving(log._replace(weight=log.weight / 500)).pairs
+    assert (one.wins, one.losses, one.winner) == (1, 1, None)
+    (one,) = clicks.score_interleaving(log, unit="query").pairs  # one query, whose mean is 0
+    assert (one.units, one.outcome, one.winner) == (1, 0, None)
+
+
+@each("test", [SignTest(), MeanTest()])
+def test_weights_up_to_one_leave_the_expectation_of_an_e_value_at_most_one(test):
+    """Over all outcomes of eight sessions with weights; so a winner of a tie is as rare."""
+    weight = np.array([1.0, 0.2, 0.7, 1.0, 0.05, 0.5, 0.9, 0.3])
+    x = np.array(list(product((-1.0, 1.0), repeat=8)))
+    sums = Sums(*(np.cumsum(weight * x**power, axis=1).ravel() for power in range(3)))
+    e = np.exp(test.log_e(sums)).reshape(x.shape)
+    assert e.mean(axis=0).max() <= 1.0 + 1e-12
+    assert e.mean(axis=0)[-1] > 0.5
 
 
 def test_weights_below_one_leave_the_means_what_they_are():

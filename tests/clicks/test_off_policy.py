@@ -65,12 +65,47 @@ def test_lists_are_sums_over_slots_and_means_over_lists():
 
 
 @each("estimator", ESTIMATORS)
-def test_a_weight_of_sessions_is_their_repetition(estimator):
+def test_a_weight_of_sessions_counts_in_the_value_as_their_repetition(estimator):
     times = np.array([2, 1, 3, 1, 1, 2])
     again = np.repeat(np.arange(6), times)
     used = {} if "ips" in estimator else {name: values[again] for name, values in MODEL.items()}
     repeated = clicks.estimate_value(REWARD[again], WEIGHT[again], estimator=estimator, **used)
     assert estimated(estimator, sample_weight=times) == pytest.approx(repeated.value)
+
+
+@each("estimator", ["ips", "snips"])
+def test_a_session_is_one_observation_whatever_its_weight(estimator):
+    """A common factor changes nothing; ten sessions do not become 5,000 by their weights."""
+    rng = np.random.default_rng(0)
+    reward, weight, own = rng.random(300), rng.exponential(size=300), rng.random(300)
+    once = clicks.estimate_value(reward, weight, estimator=estimator, sample_weight=own)
+    often = clicks.estimate_value(reward, weight, estimator=estimator, sample_weight=500 * own)
+    for name in ("value", "low", "high", "standard_error", "effective_sample_size", "support"):
+        assert getattr(often, name) == pytest.approx(getattr(once, name), rel=1e-12)
+    assert once.sessions == 300
+    plain = clicks.estimate_value(reward, weight, estimator=estimator)
+    assert once.effective_sample_size < plain.effective_sample_size
+    few = clicks.estimate_value(
+        reward[:10], weight[:10], estimator=estimator, sample_weight=np.full(10, 500.0)
+    )
+    assert few.effective_sample_size <= 10
+    assert math.isnan(few.low)
+
+
+def test_weights_of_sessions_widen_the_interval_as_far_as_they_differ():
+    """The deviation of the estimate over 400 logs with weights, against its standard error."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        own = rng.exponential(size=200)
+        reward = rng.random(200) < 0.3
+        found.append(
+            clicks.estimate_value(reward, np.ones(200), estimator="ips", sample_weight=own)
+        )
+    deviation = np.std([one.value for one in found])
+    assert np.mean([one.standard_error for one in found]) == pytest.approx(deviation, rel=0.1)
+    effective = np.mean([one.effective_sample_size for one in found])
+    assert effective == pytest.approx(100, rel=0.1)
 
 
 def test_standard_errors_are_those_of_the_mean_and_of_sums_of_clusters():
