@@ -324,7 +324,9 @@ def estimate_value(
         raise UsageError(
             f"estimator='{estimator}' needs {missing[0]}=..., from a model of rewards."
         )
-    indptr = np.arange(n + 1) if session_sizes is None else boundaries_of_sizes(session_sizes, n)[0]
+    indptr = np.arange(n + 1)
+    if session_sizes is not None:
+        indptr, *_ = boundaries_of_sizes(session_sizes, n, "session_sizes", "session")
     n_sessions = len(indptr) - 1
     counts = (
         np.ones(n_sessions)

@@ -386,7 +386,7 @@ class ClickLog:
                 "number of impressions of each session."
             )
         if session_sizes is not None:
-            indptr, _, order = boundaries_of_sizes(session_sizes, n)
+            indptr, _, order = boundaries_of_sizes(session_sizes, n, "session_sizes", "session")
         else:
             if not n:
                 raise DataError("there are no impressions, so there is no log.")

@@ -787,21 +787,24 @@ def refuse_sizes(qid: Any, n: int) -> None:
         )
 
 
-def checked_sizes(group_sizes: Any) -> I64:
-    """Return the sizes of queries as whole numbers."""
-    sizes = np.asarray(group_sizes)
+def checked_sizes(values: Any, name: str = "group_sizes", unit: str = "query") -> I64:
+    """Return the sizes of queries or sessions as whole numbers."""
+    sizes = np.asarray(values)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
-        raise DataError("group_sizes must be whole numbers, 0 or more, one per query.")
+        raise DataError(f"{name} must be whole numbers, 0 or more, one per {unit}.")
     return sizes.astype(np.int64)
 
 
-def boundaries_of_sizes(group_sizes: Any, n: int) -> tuple[I64, AnyArray, None]:
-    """Return what `group_rows` does, of the sizes of queries whose rows are contiguous."""
-    sizes = checked_sizes(group_sizes)
+def boundaries_of_sizes(
+    values: Any, n: int, name: str = "group_sizes", unit: str = "query"
+) -> tuple[I64, AnyArray, None]:
+    """Return the result of `group_rows` from the sizes of queries whose rows are contiguous."""
+    sizes = checked_sizes(values, name, unit)
     if sizes.sum() != n:
+        other = ", or the id of each row as qid=..." if name == "group_sizes" else "."
         raise DataError(
-            f"group_sizes add up to {int(sizes.sum())}, but there are {n} rows; "
-            "give the number of rows of each query, or the id of each row as qid=..."
+            f"{name} add up to {int(sizes.sum())}, but there are {n} rows; "
+            f"give the number of rows of each {unit}{other}"
         )
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), np.arange(len(sizes)), None
 

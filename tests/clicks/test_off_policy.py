@@ -204,6 +204,23 @@ def test_what_is_wrong_is_one_sentence():
             clicks.estimate_value(**{"reward": REWARD, "weight": WEIGHT, **given})
 
 
+def test_wrong_sizes_of_sessions_are_named_as_they_were_given():
+    """Here and in a click log; group_sizes and qid are parameters of other functions."""
+    for build in (
+        lambda sizes: clicks.estimate_value([1, 0], [1, 1], session_sizes=sizes),
+        lambda sizes: clicks.ClickLog.from_arrays([1, 1], [1, 2], [0, 1], session_sizes=sizes),
+    ):
+        for sizes, match in (
+            ([3], r"^session_sizes add up to 3, but there are 2 rows; give the .* each session"),
+            ([1, -1, 2], "^session_sizes must be whole numbers, 0 or more, one per session"),
+            ("ab", "^session_sizes must be whole numbers"),
+        ):
+            with pytest.raises(DataError, match=match) as raised:
+                build(sizes)
+            assert "group" not in str(raised.value)
+            assert "qid" not in str(raised.value)
+
+
 def test_values_are_drawn_with_their_intervals():
     rng = np.random.default_rng(0)
     found = clicks.estimate_value(rng.random(200), rng.exponential(size=200), estimator="ips")
