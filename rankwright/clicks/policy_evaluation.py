@@ -29,6 +29,13 @@ a slot on are regressed on these predictions,
 
 with m the predicted rate of the document and s the chance that nothing above it was clicked, slot
 by slot from the last, so that users who stop and users who do not are both within reach.
+
+If the log has not shown a share m of what the ranker would show, no estimator knows its clicks.
+The interval is widened by an assumption: these documents have between no clicks and twice as many
+as the others. With the value V the range is
+
+    V (1 - m) to V (1 + m)          snips, dr, cascade_dr, which count them as the others
+    V to V (1 + 2 m / (1 - m))      the others, which count them as without clicks              (7)
 """
 
 from __future__ import annotations
@@ -48,6 +55,8 @@ from rankwright.clicks.off_policy import (
     Weights,
     add_up_cascade,
     add_up_sessions,
+    degrees_of_freedom,
+    effective_number,
     limit_remark,
     limited,
     normalised_terms,
@@ -77,6 +86,12 @@ METRICS = ("ctr", "clicks", "dcg")
 LOGGED = ("slot", "conditional")
 UNITS = ("query", "session")
 _OF_SLOTS = ("ips", "snips", "dr")
+_IMPUTED = {
+    "snips": "counts as the rest",
+    "dr": "counts as the model predicts",
+    "cascade_dr": "counts as the model predicts",
+}
+"""How estimators count what the log has not shown; others count it as without clicks."""
 _OF_PREFIXES = ("rips", "cascade_dr", "sips")
 _SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
 _SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
@@ -414,11 +429,14 @@ class _Sessions:
         options = self.options
         target = _Target.of(scores, self.features, options)
         terms, weights = getattr(self, f"_{options.estimator}")(target)
-        remarks = [*limit_remark(options.estimator, options.limit), *self._support(weights, name)]
+        missing = self._missing_share(weights)
+        remarks = [*limit_remark(options.estimator, options.limit)]
+        if missing:
+            remarks.append(self._missing_remark(missing, name))
         cluster = None
         if options.unit == "query":
             cluster = np.unique(self.query, return_inverse=True)[1]
-        return value_of_terms(
+        found = value_of_terms(
             terms,
             self.counts,
             cluster,
@@ -429,11 +447,15 @@ class _Sessions:
             metric=options.metric.name,
             name=name,
         )
+        clicks = missing * abs(found.value)  # (7)
+        if options.estimator in _IMPUTED:
+            return found.widen(clicks, clicks)
+        return found.widen(0.0, 2.0 * clicks / max(1.0 - missing, 1e-9))
 
     # --- what a policy needs to have been shown ----------------------------------------------
 
-    def _support(self, weights: Weights, name: str) -> list[str]:
-        """Refuse where too little was shown; return remarks where it is not all."""
+    def _missing_share(self, weights: Weights) -> float:
+        """Return the share of the policy's documents that was not shown; raise if it is large."""
         options, mean = self.options, float(weights.mean.mean())
         error = float(np.sqrt((weights.error**2).mean()))
         exact = options.logged is None or options.estimator == "pbm"
@@ -446,14 +468,14 @@ class _Sessions:
                 f"the log are not those of logged='{options.logged}'; choose another kind, or "
                 "logged=None."
             )
-        if mean + slack < 1.0 - 1e-6:
-            predicted = options.estimator in ("dr", "cascade_dr")
-            rest = "is what the model predicts" if predicted else "counts as without clicks"
-            return [
-                f"What {name} would show and the log has not ({1.0 - mean:.1%}) {rest}: the "
-                "interval does not hold that error."
-            ]
-        return []
+        return 1.0 - mean if mean + slack < 1.0 - 1e-6 else 0.0
+
+    def _missing_remark(self, missing: float, name: str) -> str:
+        counts = _IMPUTED.get(self.options.estimator, "counts as without clicks")
+        return (
+            f"What {name} would show and the log has not ({missing:.1%}) {counts}. The interval "
+            "assumes that it has between no clicks and twice as many per document as the rest."
+        )
 
     def _refusal(self, mean: float, weights: Weights) -> str:
         options = self.options
@@ -542,7 +564,7 @@ class _Sessions:
         return found
 
     def _weights(self, weight: F64) -> Weights:
-        return Weights.of(self.indptr, self.slot, weight, self.counts, self.have)
+        return Weights.of(self.indptr, self.slot, weight, self.counts, self.have, self.reward)
 
     # --- estimators: the term of each session, and the weights -------------------------------
 
@@ -674,10 +696,10 @@ class _Sessions:
         wanted = self.share[self.features.query_of_row()] * exposed
         mean = np.array([wanted[seen > 0.0].sum() / max(wanted.sum(), 1e-300)])
         relative = c * weight * examined
-        relative /= max(float(relative.max(initial=0.0)), 1e-300)
-        impressions = relative.sum() ** 2 / max(float((relative**2).sum()), 1e-300)
-        effective = np.array([impressions * len(self.counts) / len(relative)])
-        return terms, Weights(mean, np.zeros(1), effective, float(weight.max(initial=0.0)))
+        effective = np.array([effective_number(relative) * len(self.counts) / len(relative)])
+        freedom = degrees_of_freedom(np.zeros(len(relative), np.int64), relative)
+        highest, rewards = float(weight.max(initial=0.0)), effective_number(c * weight * log.click)
+        return terms, Weights(mean, np.zeros(1), effective, highest, freedom, rewards)
 
     # --- models of rewards -------------------------------------------------------------------
 

@@ -143,6 +143,42 @@ def test_with_skewness_it_reaches_further_to_the_long_side():
     assert high > -low > 0.0
 
 
+def test_heavy_weights_have_few_degrees_of_freedom():
+    """The quantile is that of Student's with half of (sum w^2)^2 / sum w^4 degrees."""
+    from scipy import stats
+
+    weight = np.concatenate((np.full(300, 0.1), np.full(30, 8.0), [20.0]))
+    reward = np.tile([1.0, 0.0, 1.0], 111)[: len(weight)]
+    found = clicks.estimate_value(reward, weight)
+    assert found.freedom == pytest.approx((weight**2).sum() ** 2 / (weight**4).sum() / 2)
+    assert found.freedom < 10
+    ratio = (found.high - found.low) / (2 * stats.t.ppf(0.975, 330) * found.standard_error)
+    assert ratio > 1.05
+    even = clicks.estimate_value(reward, np.ones(len(weight)))
+    assert even.freedom == len(weight) / 2
+
+
+def test_few_rewards_are_remarked():
+    rng = np.random.default_rng(0)
+    weight = rng.exponential(size=300)
+    for clicked, remarked in ((6, True), (60, False)):
+        found = clicks.estimate_value(np.arange(300) < clicked, weight, estimator="snips")
+        assert not math.isnan(found.low)
+        assert ("Few rewards: they count as" in str(found)) is remarked
+
+
+def test_what_a_log_has_not_shown_widens_intervals_and_differences():
+    rng = np.random.default_rng(0)
+    reward, weight = rng.random(200), rng.exponential(size=200)
+    a = clicks.estimate_value(reward, weight, estimator="ips")
+    b = clicks.estimate_value(reward, weight[::-1], estimator="ips")
+    wide, plain = a.widen(0.1, 0.2), a.difference(b)
+    assert (wide.low, wide.high) == pytest.approx((a.low - 0.1, a.high + 0.2))
+    found = wide.difference(b.widen(0.01, 0.02))
+    assert (found.low, found.high) == pytest.approx((plain.low - 0.12, plain.high + 0.21))
+    assert found.difference == plain.difference
+
+
 @each("estimator", ["ips", "snips", "dr"])
 def test_intervals_cover(estimator):
     """Three hundred evaluations with skewed weights; test_off_policy_coverage.py has a thousand."""

@@ -1,7 +1,8 @@
-"""95 % intervals of off-policy estimates cover the true value in 93 to 97 % of 1,000 evaluations.
+"""95 % intervals of off-policy estimates cover the true value in 93 % or more of evaluations.
 
-Arms are 1,000 rounds of ten actions, sampled evenly, and a target with weights up to 2.6. Logs have
-4,000 sessions with lists of two of five documents, sampled by a Plackett-Luce logger and clicked by
+Each share is over 1,000 evaluations and at most 98 %, unless the test has other numbers. Arms are
+1,000 rounds of ten actions, sampled evenly, and a target with weights up to 2.6. Logs have 4,000
+sessions with lists of two of five documents, sampled by a Plackett-Luce logger and clicked by
 position-based users; the target shows its two best. With the unit query, 100 queries are sampled
 anew for each evaluation, and the value is that of all queries. With the unit session the queries
 stay the same, and the value is theirs.
@@ -27,7 +28,7 @@ LOGGED |= {"rips": "conditional", "cascade_dr": "conditional"}
 def check(covered):
     shares = {name: np.mean(values) for name, values in covered.items()}
     assert all(len(values) == EVALUATIONS for values in covered.values())
-    assert {name: share for name, share in shares.items() if not 0.93 <= share <= 0.97} == {}
+    assert {name: share for name, share in shares.items() if not 0.93 <= share <= 0.98} == {}
 
 
 def test_intervals_of_single_actions_cover():
@@ -47,6 +48,61 @@ def test_intervals_of_single_actions_cover():
             )
             covered[name].append(value.low <= target @ rate <= value.high)
     check(covered)
+
+
+def even_weights(rng, sessions):
+    """Return weights of a target that shows one of three things, and rewards without relation."""
+    chosen = rng.random(sessions) < 1 / 3
+    return 3.0 * chosen, rng.random(sessions) < 0.3, 0.3
+
+
+def softmax_weights(rng, sessions):
+    target = np.exp(np.linspace(0.0, 3.0, ARMS))
+    target /= target.sum()
+    rate = np.linspace(0.6, 0.2, ARMS)
+    arm = rng.integers(0, ARMS, sessions)
+    return target[arm] * ARMS, rng.random(sessions) < rate[arm], target @ rate
+
+
+def heavy_weights(deviation):
+    """Return weights with a log-normal distribution; users like what the target likes."""
+
+    def sample(rng, sessions):
+        x = rng.normal(size=sessions)
+        weight = np.exp(deviation * x - deviation**2 / 2)
+        z = np.linspace(-8.0, 8.0, 4001)
+        density = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+        true = density @ (0.6 / (1.0 + np.exp(-0.5 * (z + deviation))))
+        return weight, rng.random(sessions) < 0.6 / (1.0 + np.exp(-0.5 * x)), true
+
+    return sample
+
+
+@pytest.mark.parametrize(
+    ("sample", "sessions"),
+    [
+        (even_weights, 35 * 3),
+        (softmax_weights, 35 * 3),
+        (heavy_weights(0.7), round(35 * np.exp(0.7**2))),
+        (heavy_weights(1.0), round(35 * np.exp(1.0))),
+        (heavy_weights(1.4), round(35 * np.exp(1.4**2))),
+        (heavy_weights(1.8), round(35 * np.exp(1.8**2))),
+    ],
+)
+def test_intervals_of_about_35_effective_sessions_cover(sample, sessions):
+    """Those that are given, with at least 30; with heavy weights up to 99.5 % of them cover."""
+    rng, covered = np.random.default_rng(4), defaultdict(list)
+    for _ in range(EVALUATIONS):
+        weight, reward, true = sample(rng, sessions)
+        for name in ("ips", "snips", "dr"):
+            model = np.full(sessions, 0.3)
+            arguments = {"predicted": model, "expected": model} if name == "dr" else {}
+            value = clicks.estimate_value(reward, weight, estimator=name, **arguments)
+            if not np.isnan(value.low):
+                covered[name].append(value.low <= true <= value.high)
+    assert all(len(values) > 0.4 * EVALUATIONS for values in covered.values())
+    shares = {name: np.mean(values) for name, values in covered.items()}
+    assert {name: share for name, share in shares.items() if not 0.93 <= share <= 0.995} == {}
 
 
 def sample_queries(rng, count):
@@ -106,6 +162,29 @@ def test_intervals_over_queries_cover_the_value_of_all_queries():
         data, scores = sample_queries(np.random.default_rng([1, seed]), QUERIES)
         add_covered(covered, simulate(data, PER_QUERY, seed), scores, true, "query")
     check(covered)
+
+
+@pytest.mark.parametrize(("per_query", "support"), [(10, 0.9), (20, 0.95), (40, 0.99)])
+def test_intervals_without_logged_probabilities_cover(per_query, support):
+    """300 logs; the probabilities are shares of sessions, and the log lacks up to 10 %."""
+    true = true_value(*sample_queries(np.random.default_rng(0), 400_000))
+    covered, shown = defaultdict(list), []
+    for seed in range(300):
+        data, scores = sample_queries(np.random.default_rng([1, seed]), QUERIES)
+        log = simulate(data, per_query, seed)["slot"]
+        for name in LOGGED:
+            try:
+                value = clicks.evaluate_policy(
+                    log, scores, f"ctr@{TOP}", estimator=name, logged=None
+                )
+            except clicks.SupportError:
+                continue
+            shown.append(value.support)
+            covered[name].append(value.low <= true <= value.high)
+    assert min(shown) >= 0.9
+    assert np.median(shown) >= support
+    assert all(np.mean(values) >= 0.93 for values in covered.values() if len(values) > 50)
+    assert {"ips", "snips", "dr"} <= {name for name in covered if len(covered[name]) > 50}
 
 
 def test_intervals_over_sessions_cover_the_value_of_the_same_queries():

@@ -186,6 +186,26 @@ def test_a_log_that_never_showed_it_is_refused_with_what_would_help():
     assert "counts as without clicks" in str(low)
 
 
+@each("estimator", ["ips", "snips", "dr", "rips", "cascade_dr", "sips", "pbm"])
+def test_what_the_log_has_not_shown_has_up_to_twice_the_clicks_in_the_interval(estimator):
+    log = clicks.simulate(
+        small_data(queries=40, documents=5), 1, sessions=12, positions=2, temperature=1.0,
+    )  # fmt: skip
+    log = log.select(np.arange(log.n_sessions) % 7 > 0)
+    found = clicks.evaluate_policy(
+        log, -log.features.X[:, 0], "ctr@2", estimator=estimator, min_support=0.0,
+        propensity=clicks.Propensity.power(1, positions=2) if estimator == "pbm" else None,
+    )  # fmt: skip
+    missing = 1.0 - found.support
+    assert missing > 0.01
+    part = missing * found.value
+    wider = (part, part) if estimator in ("snips", "dr", "cascade_dr") else (
+        0.0, 2 * part / found.support
+    )  # fmt: skip
+    assert found.widened == pytest.approx(wider)
+    assert "twice as many per document" in str(found)
+
+
 def test_probabilities_of_another_kind_are_noticed():
     log = clicks.simulate(
         small_data(queries=30, documents=8), 1, sessions=100, positions=4, temperature=1.0,
