@@ -1,8 +1,8 @@
 """Interleaving against exact distributions, and against credits of mpkato/interleaving.
 
 ``golden/clicks/interleaving.json`` has the numbers and says how they were made. Its lists are as
-long as the shortest ranking or shorter, so that every position gives credit. mpkato/interleaving
-also gives credit after a ranking ends; we do not, since that favours the longer ranking.
+long as the shortest ranking or shorter, so that every position gives credit and the numbers agree.
+Lists that outlast a ranking are in test_interleaving.py: credit there favours the longer ranking.
 """
 
 import json
