@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from numbers import Integral, Real
@@ -289,6 +290,10 @@ def _field_names(kind: str, name: str) -> set[str]:
     return {field.name for field in fields(registry.resolve(kind, name))}
 
 
+LARGEST_WHOLE = 2**63 - 1
+"""Largest whole number that kernels take."""
+
+
 # --- values that make no sense, refused ------------------------------------------------------
 #
 # Each with one sentence that says what would make sense.
@@ -312,6 +317,8 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise UsageError(f"{name} must be a whole number, {least} or more, not {value}.")
     if value < least:
         raise UsageError(f"{name} must be {least} or more, not {value}.")
+    if value > LARGEST_WHOLE:
+        raise UsageError(f"{name} must be {LARGEST_WHOLE} or less, not {float(value):g}.")
 
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
@@ -332,6 +339,8 @@ def both(names: list[str]) -> str:
 
 
 def _is_finite(value: Any) -> bool:
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return False
     return isinstance(value, Real) and math.isfinite(value)
 
 

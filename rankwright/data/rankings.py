@@ -24,6 +24,7 @@ import numpy as np
 from rankwright.core.dtypes import as_float_vector, as_groups
 from rankwright.core.order import first_places, shown
 from rankwright.core.parallel import query_ranges
+from rankwright.core.parameters import LARGEST_WHOLE
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import ByQuery, RankingData
@@ -342,6 +343,8 @@ def check_limits(**limits: int | None) -> None:
             raise UsageError(f"{name} must be a whole number, not {limit!r}.")
         if limit < 1:
             raise UsageError(f"{name} must be 1 or more, not {limit}.")
+        if limit > LARGEST_WHOLE:
+            raise UsageError(f"{name} must be {LARGEST_WHOLE} or less; leave it out for no limit.")
 
 
 # --- rankings and scores in files ------------------------------------------------------------

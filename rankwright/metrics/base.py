@@ -21,16 +21,18 @@ selects a model (rounds, penalties, features) goes by `Metric.for_selection`: fi
 from __future__ import annotations
 
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, quoted
 from rankwright.metrics.convention import (
     CLAUSE_VALUES,
     SKIP,
@@ -44,6 +46,9 @@ from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 from rankwright.registry import METRICS, plugins, resolve
 
 _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
+_MOST_RANKS = 1_000_000_000  # kernels add to a cut-off, which must not overflow int64
+_MOST_CUTOFFS = 1000
+_LARGEST_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -356,8 +361,15 @@ def refuse_beyond_exp2(highest: float, advice: str = "") -> None:
 
 
 def _whole(name: str, value: Any) -> None:
-    if not isinstance(value, int) or value < 1:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
         raise UsageError(f"{name} must be a whole number from 1, not {value}.")
+    if int(value) > _MOST_RANKS:
+        raise UsageError(f"{name} must be {_MOST_RANKS:,} or less; leave {name} out for no limit.")
+
+
+def cutoff(digits: str) -> int:
+    """Return the cut-off in the name of a metric; `Metric` refuses one that is out of range."""
+    return int(digits) if len(digits) < 19 else _MOST_RANKS + 1  # int() refuses 5,000 digits
 
 
 def _check_value(name: str, value: Any) -> None:
@@ -376,6 +388,8 @@ def _gain(name: str, value: Any) -> None:
 
 def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
     def check(name: str, value: Any) -> None:
+        if isinstance(value, int) and abs(value) > _LARGEST_FLOAT:
+            raise UsageError(f"{name} is too large for a number in double precision.")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low < value < high:
             limits = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
             raise UsageError(f"{name} must be a number {limits}, not {value}.")
@@ -675,12 +689,17 @@ def _parsed(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
     if match["minus"]:
         parameters.setdefault("empty", "0")
     if match["last"] is None:
-        k = None if match["first"] is None else int(match["first"])
+        k = None if match["first"] is None else cutoff(match["first"])
         yield name, kind.build(parameters, k, convention)
         return
-    first, last = int(match["first"]), int(match["last"])
+    first, last = cutoff(match["first"]), cutoff(match["last"])
     if first > last:
         raise UsageError(f"'{name}' counts down; write the lower cut-off first.")
+    if last - first >= _MOST_CUTOFFS:
+        raise UsageError(
+            f"{quoted(name)} is a range of more than {_MOST_CUTOFFS:,} cut-offs; name the few that "
+            "you need, as in ndcg@1:5,ndcg@10."
+        )
     head = name.partition("@")[0]
     for k in range(first, last + 1):
         yield f"{head}@{k}{match['minus']}", kind.build(parameters, k, convention)

@@ -20,7 +20,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import read_qrels
 from rankwright.errors import UsageError
-from rankwright.metrics.base import metric
+from rankwright.metrics.base import cutoff, metric
 from rankwright.metrics.evaluation import Evaluator
 
 _NAME = re.compile(r"(?P<name>[A-Za-z]+)(?:@(?P<k>\d+))?")
@@ -65,7 +65,7 @@ class RankLibMetric:
             known = ", ".join(f"{name}@k" if name != "MAP" else name for name in _DEFAULT_K)
             raise UsageError(f"'{text}' is not a metric of RankLib; it has {known}.")
         kind = match["name"].upper()
-        k = int(match["k"]) if match["k"] is not None else _DEFAULT_K[kind]
+        k = cutoff(match["k"]) if match["k"] is not None else _DEFAULT_K[kind]
         ours = _OURS.get(kind, kind.lower())
         if kind == "ERR":
             ours += f"(max={gmax:g})"

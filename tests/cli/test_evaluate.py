@@ -75,6 +75,8 @@ def test_values_of_each_query_go_to_a_file(data, tmp_path):
         ),
         (("--feature", "9"), "there is no feature '9'; known: 1 to 2"),
         (("--feature", "1", "--metrics", "ncdg"), "there is no metric 'ncdg'; did you mean ndcg"),
+        (("--feature", "1", "--metrics", "map@9223372036854775807"), "k must be 1,000,000,000 or"),
+        (("--feature", "1", "--metrics", "ndcg@1:999999999"), "more than 1,000 cut-offs"),
         (("--feature", "1", "--convention", "letor5"), "letor4"),
         (("--scores", "absent.txt"), "absent.txt does not exist"),
     ],

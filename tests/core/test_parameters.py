@@ -206,6 +206,7 @@ def test_whole_numbers_pass_however_they_are_written(value):
         (2.5, "k must be a whole number, 2 or more, not 2.5."),
         (math.inf, "k must be a whole number, 2 or more, not inf."),
         ("10", "k must be a whole number, 2 or more, not 10."),
+        (2**63, "k must be 9223372036854775807 or less, not 9.22337e+18."),
     ],
 )
 def test_what_is_no_whole_number_from_the_least_is_refused(value, sentence):
@@ -224,3 +225,9 @@ def test_either_lists_words_as_people_do():
     assert either(["a"]) == "a"
     assert either(["a", "b"]) == "a or b"
     assert either(["a", "b", "c"]) == "a, b or c"
+
+
+@pytest.mark.parametrize("check", [check_above_zero, check_zero_or_more])
+def test_a_whole_number_too_large_for_a_float_is_refused(check):
+    with pytest.raises(UsageError, match="gain must be"):
+        check("gain", 10**400)

@@ -126,6 +126,7 @@ def test_groups_may_be_given_beside_the_data():
         ({"per_group": -1}, "per_group must be 1 or more, not -1"),
         ({"top": 2.5}, "top must be a whole number, not 2.5"),
         ({"top": True}, "top must be a whole number, not True"),
+        ({"top": 2**63}, "top must be 9223372036854775807 or less; leave it out for no limit"),
     ],
 )
 def test_wrong_limits_are_refused(limits, sentence):

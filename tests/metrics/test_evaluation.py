@@ -23,6 +23,7 @@ from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.metrics.base import metric, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluator, evaluate
+from rankwright.metrics.ndcg import NDCG
 
 # --- names -----------------------------------------------------------------------------------
 
@@ -68,11 +69,31 @@ def test_names_are_read(name, canonical):
         ("auc(max_per_group=1)", "auc compares all documents; write it without max_per_group"),
         ("ndcg@5:1", "counts down"),
         ("ndcg@1:3", "names 3 metrics, where one is expected"),
+        ("map@9223372036854775807", "k must be 1,000,000,000 or less; leave k out"),
+        ("ndcg@99999999999999999999", "k must be 1,000,000,000 or less; leave k out"),
+        pytest.param("ndcg@" + "9" * 5000, "k must be 1,000,000,000 or less", id="5000 digits"),
+        ("ndcg@1:999999999", "'ndcg@1:999999999' is a range of more than 1,000 cut-offs"),
+        ("ndcg(max_per_group=99999999999999999999)", "max_per_group must be 1,000,000,000 or less"),
+        pytest.param(f"err(max={10**400})", "max is too large for a number", id="400 digits"),
     ],
 )
 def test_a_wrong_name_is_answered_with_a_sentence(name, sentence):
     with pytest.raises(UsageError, match=sentence):
         metric(name)
+
+
+@pytest.mark.parametrize("k", [True, 2.0, 10**10, 10**20])
+def test_a_cut_off_that_cannot_be_one_is_refused(k):
+    with pytest.raises(UsageError, match="k must be"):
+        NDCG(k=k)
+
+
+def test_the_largest_cut_off_is_the_whole_list_and_ranges_have_up_to_a_thousand_cut_offs():
+    data, scores = lists([2, 0, 1], [0, 1, 0]), [1, 2, 3, 1, 2, 3]
+    for name in ("ndcg", "map", "mrr", "recall", "hit", "err"):
+        both = evaluate(data, scores, [name, f"{name}@1000000000"])
+        assert both[name] == both[f"{name}@1000000000"]
+    assert len(named_metrics("ndcg@1:1000")) == 1000
 
 
 def test_many_names_in_one_text_keep_their_spelling():
