@@ -32,6 +32,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -123,9 +124,20 @@ class FittedFactorization:
         return lists.scores(self.numbers_of(data.qid), U, V, self.item_bias, self.user_level)
 
     def numbers_of(self, users: AnyArray) -> I64:
-        """Return the row of each user's vector, -1 where there is none."""
+        """Return the row of each user's vector, -1 where there is none.
+
+        A user of a type that no known user has is an error, such as "7" where users are numbers.
+        """
         number = {user: row for row, user in enumerate(self.users.tolist())}
-        return np.array([number.get(user, -1) for user in users.tolist()], np.int64)
+        rows = np.array([number.get(user, -1) for user in users.tolist()], np.int64)
+        kinds = {_kind_of_id(user) for user in number}
+        for user in users[rows < 0].tolist():
+            if user is not None and kinds and _kind_of_id(user) not in kinds:
+                raise DataError(
+                    f"user {user!r} has the type {type(user).__name__}, unlike the users in fit, "
+                    f"for example {next(iter(number))!r}; pass user ids as in fit."
+                )
+        return rows
 
     def best_items(
         self,
@@ -209,6 +221,11 @@ class FittedFactorization:
         own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
         own |= zip(_NUMBERS, arrays["numbers"].tolist(), strict=True)
         return cls(users=_users(texts["users"], lengths["users"]), n_features=n_features, **own)
+
+
+def _kind_of_id(name: Any) -> type:
+    """Return the type of a user's id; numbers are of one type, as 7 and 7.0 are one user."""
+    return Real if isinstance(name, Real) else type(name)
 
 
 def _users(text: str, count: int) -> AnyArray:

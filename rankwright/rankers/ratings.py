@@ -7,7 +7,8 @@ Grades are ratings less the lowest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -25,7 +26,7 @@ from rankwright.data.frames import (
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
-from rankwright.errors import DataError, IncompatibleError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
@@ -188,6 +189,10 @@ class Recommender(Ranker):
         in the ratings, numbers or texts (``items_``); a model read from a file has them as texts.
         ``items`` and ``filter_items`` are those of `recommend_all`.
         """
+        if user is None or (isinstance(user, Iterable) and not isinstance(user, str | bytes)):
+            raise UsageError(
+                f"recommend takes one user, not {quoted(user)}; recommend_all takes several."
+            )
         found = self.recommend_all([user], n, rated=rated, items=items, filter_items=filter_items)
         left = found.scores[0] > -np.inf
         return found.items[0, left], found.scores[0, left]
@@ -211,7 +216,8 @@ class Recommender(Ranker):
         ----------
         users : sequence, default None
             The users; None: all that the ranker has seen. One that it has not seen is given the
-            biases of the items, unless `fold_in` comes first.
+            biases of the items, unless `fold_in` comes first. Text where users are numbers, or
+            numbers where they are text, is refused.
         n : int, default 10
             Number of items.
         rated : bool, default False
@@ -241,6 +247,13 @@ class Recommender(Ranker):
         check_whole("n", n, 1)
         names = fitted.users if users is None else _as_ids("users", users)
         rows = np.arange(len(names)) if users is None else fitted.numbers_of(names)
+        if (rows < 0).any() and not fitted.item_bias.any():
+            warnings.warn(
+                f"user {names[int(np.argmax(rows < 0))]} is new to the model, which has no item "
+                "biases, so all items have the same score; call fold_in with ratings of the user, "
+                "or fit with biases=True.",
+                stacklevel=2,
+            )
         columns = self._columns_among(items, filter_items)
         best, scores = fitted.best_items(
             rows, int(n), rated=rated, columns=columns, n_jobs=self.n_jobs
@@ -640,13 +653,18 @@ class JRank(Recommender):
 
 def _as_ids(what: str, names: Any) -> AnyArray:
     """Return names as an array; mixed ones stay what they are."""
-    if isinstance(names, np.ndarray) and names.ndim == 1:
+    if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype != object:
         return names
-    if isinstance(names, str | bytes | np.ndarray) or not isinstance(names, Iterable):
-        raise UsageError(f"{what} must be a list of names, not {names!r}.")
+    scalar = isinstance(names, str | bytes) or getattr(names, "ndim", 1) != 1
+    if scalar or not isinstance(names, Iterable) or not all(map(_is_id, names)):
+        raise UsageError(f"{what} must be a list of names, not {quoted(names)}.")
     names = list(names)
     same = len({type(name) for name in names}) == 1
     return np.array(names) if same else np.array(names, object)
+
+
+def _is_id(name: Any) -> bool:
+    return isinstance(name, Hashable) and not isinstance(name, tuple)
 
 
 _GROUPING = ("qid", "group_sizes", "sample_weight", "query_weight")

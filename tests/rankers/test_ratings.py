@@ -7,7 +7,7 @@ import pytest
 from cases import each
 from scipy import sparse
 
-from rankwright import MMMF, CofiRank, RankingData
+from rankwright import MMMF, CofiRank, JRank, RankingData
 from rankwright.data.ratings import ratings_of_frame, ratings_of_triples
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.evaluation import evaluate
@@ -218,6 +218,41 @@ def test_no_ratings_at_all_are_reported(fitted, none):
 def test_one_name_is_not_taken_for_a_list_of_letters(fitted, many, one):
     with pytest.raises(UsageError, match=f"{many} must be a list of names, not "):
         fitted.recommend_all(**{many: one})
+
+
+@each("cls", [CofiRank, MMMF, JRank])
+def test_a_user_of_another_type_is_refused_and_not_taken_for_a_new_one(cls):
+    number = FRAME.assign(user=FRAME.user.str[3:].astype(int))
+    fitted = cls(n_factors=2).fit(number)
+    for user in ("5", b"5"):
+        says = r"user b?.5. has the type \w+, unlike the users in fit, for example \d+; pass user"
+        with pytest.raises(DataError, match=says):
+            fitted.recommend(user)
+        with pytest.raises(DataError, match=says):
+            fitted.recommend_all([7, user])
+    with pytest.raises(DataError, match="has the type str"):
+        fitted.predict(FRAME)
+    assert fitted.recommend(5.0)[0].tolist() == fitted.recommend(np.int8(5))[0].tolist()
+    with pytest.raises(DataError, match="user 5 has the type int, unlike the users in fit"):
+        cls(n_factors=2).fit(FRAME).recommend(5)
+
+
+@each("user", [[7, 3], (7,), np.array([7]), None])
+def test_recommend_takes_one_user(fitted, user):
+    with pytest.raises(UsageError, match=r"recommend takes one user, not .*recommend_all takes"):
+        fitted.recommend(user)
+
+
+@each("users", [[[7, 3]], [[7], [3, 4]], np.array([7, [3]], object), [(7, 3)]])
+def test_users_in_a_list_of_lists_are_refused(fitted, users):
+    with pytest.raises(UsageError, match="users must be a list of names, not "):
+        fitted.recommend_all(users)
+
+
+def test_a_new_user_of_a_model_without_biases_is_warned_about():
+    fitted = MMMF(n_factors=2).fit(FRAME)
+    with pytest.warns(UserWarning, match="user bob is new to the model.* same score; call"):
+        fitted.recommend("bob")
 
 
 @each("kind", [np.uint8, np.uint64, np.int16])
