@@ -42,6 +42,10 @@ class DataError(RankwrightError, ValueError):
     """The input data is not what it should be; names the file, line, row, query or column."""
 
 
+class DataTypeError(DataError, TypeError):
+    """A value is of a type that cannot be a number; a `DataError` and a TypeError at once."""
+
+
 class UsageError(RankwrightError, ValueError):
     """A name or an option is wrong; names the nearest right ones."""
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rankwright.core.checks import check_csr
 from rankwright.core.types import F64, AnyArray, FloatMatrix
-from rankwright.errors import DataError
+from rankwright.errors import DataError, DataTypeError, quoted
 
 _BLOCK = 1 << 22
 _BLOCK_BYTES = 1 << 24
@@ -22,13 +22,18 @@ _LAST_STEP = 2.0**104  # between the two highest float32
 
 
 def as_feature_matrix(X: Any) -> FloatMatrix:
-    """Return ``X`` as C-contiguous float32 or float64, or as CSR; NaN stands for missing."""
+    """Return ``X`` as C-contiguous float32 or float64, or as CSR.
+
+    Missing values are NaN: None, pandas.NA and the masked values of a NumPy masked array.
+    """
     if sparse.issparse(X):
         return _as_csr(X)
     if isinstance(X, str | PathLike):
         raise DataError(f"X is a path ({X}); read the file first: rankwright.load(path).")
     if hasattr(X, "collect"):
         raise DataError("X is a lazy frame; collect it first: X.collect().")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
         array = np.asarray(X)
     except ValueError:  # lists of different lengths
@@ -84,8 +89,19 @@ def highest_rounded_to(threshold: NDArray[np.float32]) -> F64:
     return np.where(np.isfinite(wide), highest, wide)
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise if ``values`` is a NumPy masked array with masked values: the hidden ones are unset."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        at = np.argwhere(np.ma.getmaskarray(values))[0]
+        raise DataError(
+            f"the value of {name} at row {int(at[0])} is masked; leave out such rows, or fill in "
+            "the values."
+        )
+
+
 def as_vector(values: Any, name: str, length: int) -> AnyArray:
     """Return ``values`` as a one-dimensional array of the given length."""
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()
@@ -102,6 +118,7 @@ def as_groups(values: Any, name: str, length: int) -> AnyArray:
 
     A document's share in a topic is 0 or 1, or any number from 0.
     """
+    refuse_masked(values, name)
     array = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
     if array.ndim != 2 or 1 in array.shape:
         return as_vector(array, name, length)
@@ -119,6 +136,11 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
         listed = array.tolist() if isinstance(values, np.ndarray) else list(values)
         for row, value in enumerate(listed):
             if not _is_number(value):
+                if not isinstance(value, str | bytes):
+                    raise DataTypeError(
+                        f"{name} must be numbers; row {row} holds {quoted(value)}: "
+                        f"{_not_a_number(value)}"
+                    )
                 raise DataError(
                     f"{name} must be numbers; row {row} holds {value!r}: turn text into numbers "
                     "first, a higher one for what is better."
@@ -168,19 +190,32 @@ def _to_csr(X: Any) -> sparse.csr_array[Any]:
 def _to_float64(array: AnyArray) -> AnyArray:
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported: X must be real numbers.")
+    if array.dtype.kind == "O":
+        array = _without_na(array)
     if array.dtype.kind not in "fiub":
         for row, column in np.ndindex(*array.shape):
-            if not _is_number(array[row, column]):
-                raise DataError(
-                    f"X must be numbers; row {row}, feature column {column} holds "
-                    f"{_plain(array[row, column])!r}. Encode text first, or drop the column."
-                )
+            value = _plain(array[row, column])
+            if not _is_number(value):
+                where = f"X must be numbers; row {row}, feature column {column} holds"
+                if not isinstance(value, str | bytes):
+                    raise DataTypeError(f"{where} {quoted(value)}: {_not_a_number(value)}")
+                raise DataError(f"{where} {value!r}. Encode text first, or drop the column.")
     if array.dtype.kind in "iu" and array.size and _beyond_doubles(array):
         warnings.warn(
             "X holds whole numbers beyond 2^53, which are rounded; leave ids out of the features.",
             stacklevel=3,
         )
     return array.astype(np.float64)
+
+
+def _without_na(array: AnyArray) -> AnyArray:
+    """Return an object array with None for pandas.NA, which float() refuses."""
+    na = np.reshape([type(value).__name__ == "NAType" for value in array.flat], array.shape)
+    if not na.any():
+        return array
+    found = array.copy()
+    found[na] = None
+    return found
 
 
 def _beyond_doubles(array: AnyArray) -> bool:
@@ -209,8 +244,16 @@ def _plain(value: Any) -> Any:
 def _is_number(value: Any) -> bool:
     if value is None:
         return True  # astype(float) reads None as NaN
+    if isinstance(value, str | bytes):
+        return False
     try:
         float(value)
     except (TypeError, ValueError):
         return False
-    return not isinstance(value, str)
+    return True
+
+
+def _not_a_number(value: Any) -> str:
+    """Return Python's own sentence for a value of another type, which scikit-learn expects."""
+    name = type(value).__name__
+    return f"float() argument must be a string or a real number, not {quoted(name)}."

@@ -17,7 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import HIGHEST_GRADE, check_csr, check_offsets, extremes
-from rankwright.core.dtypes import as_feature_matrix, as_float_vector, as_groups, as_vector
+from rankwright.core.dtypes import (
+    as_feature_matrix,
+    as_float_vector,
+    as_groups,
+    as_vector,
+    refuse_masked,
+)
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.frames import (
     AllCategories,
@@ -789,6 +795,7 @@ def refuse_sizes(qid: Any, n: int) -> None:
 
 def checked_sizes(values: Any, name: str = "group_sizes", unit: str = "query") -> I64:
     """Return the sizes of queries or sessions as whole numbers."""
+    refuse_masked(values, name)
     sizes = np.asarray(values)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise DataError(f"{name} must be whole numbers, 0 or more, one per {unit}.")

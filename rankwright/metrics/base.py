@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rankwright.core.dtypes import refuse_masked
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
@@ -322,6 +323,7 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
     ``caller_order``: they come in the order of the rows that ``data`` was made from. A torch tensor
     on a GPU is copied to the CPU.
     """
+    refuse_masked(s, "scores")
     scores: Any = np.asarray(s.detach().cpu() if getattr(s, "is_cuda", False) else s)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from rankwright.core.dtypes import refuse_masked
 from rankwright.core.parallel import ordered_sum
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.frames import (
@@ -461,6 +462,7 @@ def _grades(y: Any) -> AnyArray:
         raise UsageError(f"the first argument is a text ({y}); read a file with rankwright.load.")
     if y is None:
         raise UsageError(f"the grades are None; write {_USE}.")
+    refuse_masked(y, "y")
     try:
         array = np.asarray(y)
     except ValueError:  # lists of different lengths

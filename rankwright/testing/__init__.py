@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rankwright.testing.metrics import metric_checks as metric_checks
     from rankwright.testing.models import check_model as check_model
     from rankwright.testing.models import model_checks as model_checks
+    from rankwright.testing.rankers import expected_failed_checks as expected_failed_checks
 
 _MODULES = {
     "ContractError": "rankwright.errors",
@@ -34,6 +35,7 @@ _MODULES = {
     "check_loss": "rankwright.testing.losses",
     "check_metric": "rankwright.testing.metrics",
     "check_model": "rankwright.testing.models",
+    "expected_failed_checks": "rankwright.testing.rankers",
     "export_checks": "rankwright.testing.exports",
     "loss_checks": "rankwright.testing.losses",
     "metric_checks": "rankwright.testing.metrics",

@@ -10,7 +10,10 @@ from cases import case as named_case
 from command import run, run_json
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import (
+    check_estimator,
+    check_sample_weight_equivalence_on_dense_data,
+)
 from small_data import small_data
 
 from rankwright import registry
@@ -21,6 +24,7 @@ from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
 from rankwright.rankers.selection import smoothed
 from rankwright.solvers.choice import default_solver
+from rankwright.testing import expected_failed_checks
 
 QUICK = {
     "additive": {"n_rounds": 30},
@@ -334,64 +338,31 @@ def test_no_qid_is_one_query_with_a_warning():
     assert (fitted.coef_ != ranker("ranksvm").fit(DATA).coef_).any()
 
 
-def expected_failure(name, check):
-    """Why a check of scikit-learn is not met, or None."""
-    if check == "check_dtype_object":
-        return "a DataError, not a TypeError, names the row and column"
-    if name == "random_forest" and check.startswith("check_sample_weight_equivalence"):
-        return "bags are drawn by content, which repeated rows change"
-    if name == "prank" and check.startswith("check_sample_weight_equivalence"):
-        return "a perceptron that meets a document twice is not one that takes a double step"
-    of_a_metric = ("adarank", "coordinate_ascent", "rankgp")
-    if name in of_a_metric and check == "check_sample_weights_not_overwritten":
-        return "unequal weights of documents are refused"
-    by_rank = (
-        "adarank",
-        "boltzrank",
-        "coordinate_ascent",
-        "dorm",
-        "lambdarank",
-        "rankgp",
-        "softrank",
-        "svm_precision",
-    )
-    if name in by_rank and check.startswith("check_sample_weight_equivalence"):
-        return "a rank is held by one document, whatever its weight"
-    return None
-
-
-def scikit_learns_checks(name):
-    """Its checks of a ranker on its default model, but for array APIs other than NumPy's."""
-    model = models_of(name)[0]
-    # With the default l2 the optimum of irsvm is so flat that rounding errors move scores by 1e-7.
-    exact = {"tol": 1e-12, "l2": 0.01} if name in ("ranksvm", "irsvm") else {}
-    exact |= {"model__precision": "double"} if model == "network" else {}
-    estimator = make(name, model, **exact)
-    for _, check in estimator_checks_generator(estimator, mark=None):
-        label = getattr(check, "func", check).__name__
-        if label != "check_array_api_input":
-            yield label, estimator, check
-
-
 @pytest.mark.filterwarnings("ignore:no qid was given")
 @pytest.mark.parametrize("name", registry.RANKERS)
 def test_scikit_learns_own_checks(name):
-    for label, estimator, check in scikit_learns_checks(name):
-        if not expected_failure(name, label):
-            with named_case(label):
-                check(clone(estimator))
-
-
-def expected_failures():
-    for name in registry.RANKERS:
-        for label, estimator, check in scikit_learns_checks(name):
-            reason = expected_failure(name, label)
-            if reason:
-                mark = pytest.mark.xfail(reason=reason, strict=True)
-                yield pytest.param(estimator, check, id=f"{name}-{label}", marks=mark)
+    """Those that are declared as expected to fail do fail, and no others."""
+    estimator = make(name, models_of(name)[0])
+    expected = expected_failed_checks(estimator)
+    found = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
+    by_status = {
+        status: {one["check_name"]: one["exception"] for one in found if one["status"] == status}
+        for status in ("passed", "failed", "xfail")
+    }
+    assert not by_status["failed"]
+    assert set(by_status["xfail"]) == set(expected)
+    assert len(by_status["passed"]) > 30
+    assert all(expected.values())
 
 
 @pytest.mark.filterwarnings("ignore:no qid was given")
-@pytest.mark.parametrize(("estimator", "check"), list(expected_failures()))
-def test_what_scikit_learn_checks_and_rankers_do_otherwise(estimator, check):
-    check(clone(estimator))
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ranker("irsvm", tol=1e-12, l2=0.01),
+        ranker("ranknet", hidden_layer_sizes=(4,), epochs=8, model__precision="double"),
+    ],
+    ids=["irsvm", "ranknet"],
+)
+def test_with_exact_training_a_weight_of_2_is_the_document_twice(estimator):
+    check_sample_weight_equivalence_on_dense_data(type(estimator).__name__, estimator)

@@ -126,3 +126,40 @@ def test_explanations_of_a_frame_are_those_of_its_data():
     assert rw.importance(FITTED, "shap", data=FRAME) == rw.importance(FITTED, "shap", data=data)
     with pytest.raises(UsageError, match=r"explain takes RankingData, or a frame.*of 3 parts"):
         rw.explain(FITTED, (DATA.X, DATA.y, QID), query=1)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "bool[pyarrow]", "object"])
+def test_missing_booleans_are_missing_in_fit_and_predict(kind):
+    seen = pd.Series([True, False, None] * (len(QID) // 3)).astype(kind)
+    frame = pd.DataFrame({"price": DATA.X[:, 0], "seen": seen})
+    number = frame.assign(seen=[1.0, 0.0, np.nan] * (len(QID) // 3))
+    by_name = rw.LambdaMART(n_estimators=3).fit(
+        frame.assign(grade=DATA.y, query=QID), "grade", qid="query"
+    )
+    by_array = rw.LambdaMART(n_estimators=3).fit(frame, DATA.y, qid=QID)
+    for fitted in (by_name, by_array):
+        np.testing.assert_array_equal(fitted.predict(frame), by_array.predict(number))
+
+
+def test_masked_arrays_are_never_used_with_the_hidden_values():
+    X = np.ma.masked_array(DATA.X, mask=DATA.X > 1)
+    nan = np.where(DATA.X > 1, np.nan, DATA.X)
+    fitted = rw.LambdaMART(n_estimators=3).fit(X, DATA.y, qid=QID)
+    expected = rw.LambdaMART(n_estimators=3).fit(nan, DATA.y, qid=QID).predict(nan)
+    np.testing.assert_array_equal(fitted.predict(X), expected)
+    with pytest.raises(DataError, match="has missing values"):
+        rw.RankSVM().fit(X, DATA.y, qid=QID)
+    ones = np.ma.masked_array(np.ones(len(QID)), mask=QID == 3)
+    sizes = np.ma.masked_array(DATA.sizes, mask=DATA.qid == 3)
+    for arguments in (
+        {"y": np.ma.masked_array(DATA.y, mask=DATA.y == 1), "qid": QID},
+        {"y": DATA.y, "qid": np.ma.masked_array(QID, mask=QID == 3)},
+        {"y": DATA.y, "qid": QID, "sample_weight": ones},
+        {"y": DATA.y, "qid": QID, "query_weight": ones},
+        {"y": DATA.y, "group_sizes": sizes},
+    ):
+        with pytest.raises(DataError, match="is masked; leave out such rows"):
+            rw.RankSVM().fit(DATA.X, **arguments)
+    for y, scores in ((ones, DATA.X[:, 0]), (DATA.y, ones)):
+        with pytest.raises(DataError, match="is masked; leave out such rows"):
+            rw.evaluate(y, scores, "ndcg", qid=QID)
