@@ -154,7 +154,8 @@ def _of_run(
     from rankwright.data.trec import read_qrels, read_run
     from rankwright.metrics.evaluation import evaluate_run
 
-    files = read_run(run), read_qrels(qrels)
+    allow_empty = of_run["complete"]
+    files = read_run(run, allow_empty=allow_empty), read_qrels(qrels, allow_empty=allow_empty)
     return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}
 
 
@@ -282,7 +283,7 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
     from rankwright.metrics.convention import differences
 
     first = next(iter(results.values()))
-    share = first.empty_queries / first.n_queries
+    share = first.empty_queries / max(first.n_queries, 1)
     names = ", ".join(result.convention.name for result in results.values())
     console.show(
         f"{counted(first.n_queries, 'query')}, {first.empty_queries} of them ({share:.1%}) "

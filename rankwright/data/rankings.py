@@ -302,6 +302,10 @@ def run_names(qid: AnyArray) -> list[str]:
             raise DataError(
                 f"the query id {name!r} has a blank in it, which TREC files cannot hold."
             )
+        if name.startswith("#"):
+            raise DataError(
+                f"the query id {name!r} begins with '#', which marks a comment in TREC files."
+            )
     return names
 
 
@@ -481,7 +485,7 @@ def read_scores(path: str | Path, data: RankingData) -> F64:
     with open_bytes(path) as stream:
         text = decoded(stream.read(), path).replace("\r\n", "\n").rstrip()
     every = list(enumerate(text.split("\n"), 1))
-    lines = [(line, text) for line, text in every if text.strip()]
+    lines = [(line, text) for line, text in every if text.strip() and not _is_comment(text)]
     if not lines:
         raise DataError(f"{path} is empty; a score for each document is expected.")
     first, text = lines[0]
@@ -490,7 +494,7 @@ def read_scores(path: str | Path, data: RankingData) -> F64:
         return _scores_by_line(path, every, data)  # a blank line is a score that is missing
     if width == 3:
         return _scores_by_number(path, lines, data)
-    if width == len(RUN):
+    if width >= len(RUN):
         return _scores_by_name(path, lines, data)
     raise DataError(
         f"{path}, line {first} has {width} columns; scores are one per line, 'qid number score' "
@@ -615,11 +619,17 @@ class _Given:
 def _cells(path: str | Path, lines: Lines, width: int) -> Iterator[tuple[int, list[str]]]:
     for line, text in lines:
         cells = _split(text)
+        if width == len(RUN):
+            cells = cells[:width]  # trec_eval ignores text after the tag too
         if len(cells) != width:
             error_at(
                 path, line, f"it has {len(cells)} columns, where line {lines[0][0]} has {width}"
             )
         yield line, cells
+
+
+def _is_comment(text: str) -> bool:
+    return text.lstrip().startswith("#")
 
 
 def _split(text: str) -> list[str]:

@@ -1,9 +1,10 @@
 """TREC runs and judgments (qrels): read from files, mappings and frames, and as ranking data.
 
 A run has lines ``qid Q0 docid rank score tag``, judgments have lines ``qid iteration docid grade``.
-`read_run` and `read_qrels` return them as ``{qid: {docid: score or grade}}``, ids as text;
-`judge_run` puts both side by side in arrays, with what was retrieved and what was judged, for
-`rankwright.evaluate_run`.
+As in trec_eval, blank lines and comments (lines that begin with ``#``) are skipped, and text after
+the tag of a run is ignored. `read_run` and `read_qrels` return them as ``{qid: {docid: score or
+grade}}``, ids as text; `judge_run` puts both side by side in arrays, with what was retrieved and
+what was judged, for `rankwright.evaluate_run`.
 
 The format ``trec`` reads both as ranking data to train on, with two features: ``score``, and
 ``rank``, which holds the reciprocal 1/rank of the document when ordered by score (equal scores: by
@@ -52,7 +53,7 @@ from rankwright.data.streams import (
     text_lines,
 )
 from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, counted, quoted
 from rankwright.registry import EXTENSIONS
 
 __all__ = [
@@ -115,7 +116,8 @@ class Trec:
         _one_of("missing", missing, ("ignore", "append"))
         if qrels is None:
             raise UsageError(f"{path} is a run; name its judgments with qrels=FILE.")
-        judged = _pairs(read_qrels(qrels)) if str(qrels) else {}
+        grades_of = read_qrels(qrels) if str(qrels) else {}
+        judged = _pairs(grades_of)
         qid, doc, rank, score = _columns_of_run(path)
         if unjudged == "drop":
             kept = [at for at, key in enumerate(zip(qid, doc, strict=True)) if key in judged]
@@ -123,6 +125,11 @@ class Trec:
                 raise DataError(f"{qrels} judges no document of {path}.")
             qid, doc = [qid[at] for at in kept], [doc[at] for at in kept]
             rank, score = rank[kept], score[kept]
+        if judged and not any(key in judged for key in zip(qid, doc, strict=True)):
+            first: ByDocument = {}
+            for query, name in zip(qid, doc, strict=True):
+                first.setdefault(query, {name: 0.0})
+            warnings.warn(_nothing_in_common(first, grades_of), stacklevel=2)
         if missing == "append":
             there = set(zip(qid, doc, strict=True))
             lacking = [key for key in judged if key not in there]
@@ -171,7 +178,7 @@ class Trec:
 # --- API -------------------------------------------------------------------------------------
 
 
-def read_run(run: Any) -> ByDocument:
+def read_run(run: Any, *, allow_empty: bool = False) -> ByDocument:
     """Return the scores of a run, ``{qid: {docid: score}}``, in the order they come in.
 
     Parameters
@@ -181,11 +188,13 @@ def read_run(run: Any) -> ByDocument:
         compressed, ``"-"`` for standard input; a table in a file (csv, tsv, Parquet, Arrow) or a
         pandas or polars frame or an Arrow table, with the columns ``qid``, ``doc_id`` and
         ``score`` or what other tools call them; or a mapping from query ids to documents to scores.
+    allow_empty : bool
+        Return an empty mapping for a run without any line, instead of raising an error.
     """
-    return _by_document(run, "run", "score")
+    return _by_document(run, "run", "score", allow_empty)
 
 
-def read_qrels(qrels: Any) -> ByDocument:
+def read_qrels(qrels: Any, *, allow_empty: bool = False) -> ByDocument:
     """Return judgments, ``{qid: {docid: grade}}``, in the order they come in.
 
     Parameters
@@ -193,8 +202,10 @@ def read_qrels(qrels: Any) -> ByDocument:
     qrels : path, mapping or frame
         TREC judgments (``qid iteration docid grade``), or any of what `read_run` takes, with grades
         for scores. A negative grade says that a document has not been judged, or is spam.
+    allow_empty : bool
+        Return an empty mapping for judgments without any line, instead of raising an error.
     """
-    return _by_document(qrels, "qrels", "grade")
+    return _by_document(qrels, "qrels", "grade", allow_empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,10 +243,16 @@ def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
     run, qrels
         As `read_run` and `read_qrels` take them.
     complete : bool
-        Keep every query that has judgments.
+        Keep every query that has judgments. The run and the judgments may then be empty.
+
+    Warns
+    -----
+    UserWarning
+        If the run and the judgments have no document of a query in common.
     """
-    found = read_run(run)
-    grades = {query: documents for query, documents in read_qrels(qrels).items() if documents}
+    found = read_run(run, allow_empty=complete)
+    judgments = read_qrels(qrels, allow_empty=complete)
+    grades = {query: documents for query, documents in judgments.items() if documents}
     left_out = {query: NOT_JUDGED for query in found if query not in grades}
     queries = [query for query in found if query in grades]
     lacking = [query for query in grades if query not in found]
@@ -243,11 +260,13 @@ def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
         queries += lacking
     else:
         left_out |= dict.fromkeys(lacking, NOT_RETRIEVED)
-    if not queries:
+    if not queries and not complete:
         raise DataError(
             f"the run and the judgments have no query in common: the run has {_some(found)}, the "
             f"judgments {_some(grades)}."
         )
+    if not any(found.get(query, {}).keys() & grades[query].keys() for query in queries):
+        warnings.warn(_nothing_in_common(found, grades), stacklevel=3)
     qid: list[str] = []
     doc: list[str] = []
     y: list[float] = []
@@ -261,13 +280,34 @@ def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
         scores += [listed.get(name, math.nan) for name in documents]
     values, grade = np.array(scores), np.array(y)
     retrieved = ~np.isnan(values)
-    data = RankingData.from_arrays(
-        np.zeros((len(doc), 1), np.float32),  # a run has no features
-        np.maximum(grade, 0.0),
-        qid=np.array(qid, str),
-        doc_id=np.array(doc, str),
-    )
+    X = np.zeros((len(doc), 1), np.float32)  # a run has no features
+    if doc:
+        data = RankingData.from_arrays(
+            X, np.maximum(grade, 0.0), qid=np.array(qid, str), doc_id=np.array(doc, str)
+        )
+    else:
+        data = RankingData(X, grade, np.zeros(1, np.int64), np.array([], str))
     return JudgedRun(data, np.where(retrieved, values, -np.inf), retrieved, grade >= 0, left_out)
+
+
+def _nothing_in_common(run: ByDocument, grades: ByDocument) -> str:
+    """Return the warning that no document of a run is judged, with an example of each side."""
+    if not grades:
+        return "the judgments are empty, so metrics are means over no query (NaN)."
+    if not any(run.values()):
+        return f"the run is empty: nothing is retrieved for {counted(len(grades), 'query')}."
+    shared = [query for query in run if query in grades and run[query]]
+    if not shared:
+        return (
+            "the run and the judgments have no query in common, so every judged query counts as "
+            f"nothing retrieved: the run has {_some(run)}, the judgments {_some(grades)}."
+        )
+    query = shared[0]
+    return (
+        "no document of the run is judged, so none counts as relevant: for query "
+        f"{quoted(query)} the run has documents such as {quoted(next(iter(run[query])))}, the "
+        f"judgments such as {quoted(next(iter(grades[query])))}; check that both use the same ids."
+    )
 
 
 def write_qrels(data: RankingData, target: str | Path) -> None:
@@ -283,27 +323,29 @@ def write_qrels(data: RankingData, target: str | Path) -> None:
 # --- runs and judgments ------------------------------------------------------------------------
 
 
-def _by_document(given: Any, what: str, value: str) -> ByDocument:
-    """Return what a file, a mapping or a frame says of each document of each query."""
+def _by_document(given: Any, what: str, value: str, allow_empty: bool) -> ByDocument:
+    """Return the scores or grades of a file, a mapping or a frame by query and document."""
     if isinstance(given, str | PathLike):
+        source = display_name(str(given))
+        advice = f"{what} lines are '{_line(RUN if what == 'run' else _QRELS)}'"
         found = _of_file(str(given), what, value)
-        if not found:
-            columns = RUN if what == "run" else _QRELS
-            raise DataError(
-                f"{display_name(str(given))} is empty; {what} lines are '{_line(columns)}'."
+    elif isinstance(given, Mapping):
+        source, advice = what, f"give a mapping {{qid: {{docid: {value}}}}}"
+        found = _of_mapping(given, what, value)
+    else:
+        names = frame_columns(given)
+        if names is None:
+            raise UsageError(
+                f"{what} is {_called(given)}; give a file, a mapping {{qid: {{docid: {value}}}}}, "
+                f"or a frame with the columns qid, doc_id and {value}."
             )
-        return found
-    if isinstance(given, Mapping):
-        return _of_mapping(given, what, value)
-    names = frame_columns(given)
-    if names is None:
-        raise UsageError(
-            f"{what} is {_called(given)}; give a file, a mapping {{qid: {{docid: {value}}}}}, or a "
-            f"frame with the columns qid, doc_id and {value}."
-        )
-    column = columns_of_frame(given)
-    roles = _roles(names, value)
-    return _of_columns({role: column(name) for role, name in roles.items()}, value, f"the {what}")
+        source, advice = f"the {what}", f"give a frame with a row for each {value}"
+        column = columns_of_frame(given)
+        roles = _roles(names, value)
+        found = _of_columns({role: column(name) for role, name in roles.items()}, value, source)
+    if not found and not allow_empty:
+        raise DataError(f"{source} is empty; {advice}.")
+    return found
 
 
 def _of_file(path: str, what: str, value: str) -> ByDocument:
@@ -344,8 +386,6 @@ def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
             raise DataError(f"{what} has two documents of query {query!r} that read the same.")
     if len(found) < len(given):
         raise DataError(f"{what} has two query ids that read the same, such as 1 and '1'.")
-    if not found:
-        raise DataError(f"{what} is empty; give a mapping {{qid: {{docid: {value}}}}}.")
     return found
 
 
@@ -363,8 +403,6 @@ def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByD
                 f"second time at row {row}."
             )
         of_query[str(doc)] = _number(number, value, query, doc)
-    if not found:
-        raise DataError(f"{source}: there are no rows.")
     return found
 
 
@@ -495,6 +533,10 @@ def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twi
     at, called = columns.index(value), f"the {value}"
     for line, text in text_lines(path):
         cells = text.split()
+        if cells[0].startswith("#"):
+            continue
+        if columns is RUN:
+            cells = cells[: len(RUN)]
         if len(cells) != len(columns):
             error_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
         query, doc = cells[0], cells[2]

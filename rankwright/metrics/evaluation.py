@@ -73,8 +73,10 @@ def evaluate(
         a tuple as ``eval_set`` of a ranker takes it.
     scores : array-like (n,)
         One score per row, higher is better; of `RankingData` in its own order of rows. A torch
-        tensor on a GPU is copied to the CPU. For this and all below, the name of a column where
-        ``data`` is a frame.
+        tensor on a GPU is copied to the CPU. A document with the score ``-inf`` is ranked last and
+        counts as retrieved; if ``-inf`` marks documents that were not retrieved, use
+        ``Evaluator(data, metrics, retrieved=scores > -np.inf)(scores)`` or `evaluate_run`. For this
+        and all below, the name of a column if ``data`` is a frame.
     metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
         Such as ``"ndcg@1:5,map"``; a function of the scores and grades of one query is a metric too
         (`rankwright.metrics.from_function`).
@@ -545,7 +547,8 @@ def evaluate_run(
     convention : str or Convention
         What metrics mean where their names leave it open; by default as trec_eval computes them.
     complete : bool
-        Count every query that has judgments, as ``trec_eval -c``.
+        Count every query that has judgments, as ``trec_eval -c``. An empty run then gives 0 for
+        each judged query, and empty judgments NaN over no query, as in ir_measures.
     relevance_level : float
         Lowest grade that counts as relevant, ``-l`` of trec_eval; by default that of the
         convention, which is 1 for trec_eval. It does not change the gains of NDCG.
@@ -581,8 +584,8 @@ def evaluate_run(
         judged=both.judged,
         n_jobs=n_jobs,
     )
-    highest = np.maximum.reduceat(both.data.y, both.data.indptr[:-1])
-    empty = int((highest < chosen.min_grade).sum())
+    relevant = both.data.y >= chosen.min_grade
+    empty = both.data.n_queries - len(np.unique(both.data.query_of_row()[relevant]))
     return replace(evaluator(both.scores), empty_queries=empty, left_out=both.left_out)
 
 

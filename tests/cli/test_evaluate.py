@@ -135,6 +135,20 @@ def test_complete_and_relevance_level_of_a_run(judged, tmp_path):
     ]
 
 
+def test_an_empty_run_is_refused_or_0_for_all_judged_queries(judged, tmp_path):
+    (tmp_path / "empty.run").write_text("")
+    options = ("--run", tmp_path / "empty.run", *judged[2:], "--metrics", "map")
+    assert "empty.run is empty" in sentence("evaluate", *options)
+    found = run_json("evaluate", *options, "-c")
+    assert (found["queries"], found["metrics"]) == (3, {"map": 0.0})
+
+
+def test_a_run_without_a_judged_document_is_warned_about(judged, tmp_path):
+    (tmp_path / "other.run").write_text("q1 Q0 d1.0 1 1 tag\n")
+    done = run("evaluate", "--run", tmp_path / "other.run", *judged[2:])
+    assert "the run has documents such as 'd1.0', the judgments such as 'd1'" in done.stderr
+
+
 def test_other_conventions_of_a_run(judged):
     found = run_json("evaluate", *judged, "--metrics", "ndcg", "--convention", "standard,ranx")
     second = 1 / np.log2(3)

@@ -294,6 +294,12 @@ def test_a_run_is_matched_by_name(path):
     assert read_scores(path, some_data()).tolist() == [1, 2, 3, 4, 5]
 
 
+def test_comments_and_text_after_the_tag_of_a_run_are_skipped(path):
+    lines = "b Q0 z 1 5 t\nb Q0 y 2 4 t\na Q0 x 1 3 t\na Q0 w 2 2 t\na Q0 v 3 1 t\n"
+    path.write_text("# a run\n" + lines.replace("t\n", "t more text\n") + " # the end\n")
+    assert read_scores(path, some_data()).tolist() == [1, 2, 3, 4, 5]
+
+
 def test_a_run_of_documents_without_names_goes_by_their_numbers(path):
     path.write_text("b Q0 1 1 5 t\nb Q0 0 2 4 t\na Q0 2 1 3 t\na Q0 1 2 2 t\na Q0 0 3 1 t\n")
     assert read_scores(path, some_data(doc_id=None)).tolist() == [1, 2, 3, 4, 5]

@@ -5,7 +5,7 @@ import pytest
 from reference.same_data import assert_same
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.trec import Trec, read_qrels, write_qrels
+from rankwright.data.trec import Trec, read_qrels, read_run, write_qrels, write_run
 from rankwright.errors import DataError, UsageError
 
 RUN = """\
@@ -96,6 +96,32 @@ def test_errors_in_runs_name_the_line(files, run, sentence):
     files[0].write_text(run)
     with pytest.raises(DataError, match=sentence):
         Trec().read(files[0], qrels=files[1])
+
+
+def test_comments_and_text_after_the_tag_are_skipped_as_by_trec_eval(files):
+    plain = read_run(files[0]), read_qrels(files[1])
+    data = Trec().read(files[0], qrels=files[1])
+    run = RUN.replace(" tag\n", " tag and more text\n")
+    files[0].write_text("# system: bm25\n" + run + "\n  # the end\n")
+    files[1].write_text("# judges: a and b\n#\n" + QRELS)
+    assert (read_run(files[0]), read_qrels(files[1])) == plain
+    again = Trec().read(files[0], qrels=files[1])
+    assert again.y.tolist() == data.y.tolist()
+    assert again.doc_id.tolist() == data.doc_id.tolist()
+
+
+def test_a_query_id_that_would_be_a_comment_is_not_written(tmp_path):
+    data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=["#1", "#1"])
+    with pytest.raises(DataError, match="the query id '#1' begins with '#', which marks a comment"):
+        write_run(data, [1.0, 2.0], tmp_path / "a.run")
+
+
+def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
+    files[1].write_text("q1 0 d1.0 1\nq2 0 d2.0 1\n")
+    says = "no document of the run is judged.* query 'q1' the run has documents such as 'd1', the"
+    with pytest.warns(UserWarning, match=says):
+        data = Trec().read(files[0], qrels=files[1])
+    assert not data.y.any()
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,9 @@ def theirs(run, qrels, level, complete):
     level=1,
     complete=True,
 )
+@pytest.mark.filterwarnings("ignore:no document of the run is judged")
+@pytest.mark.filterwarnings("ignore:the run is empty")
+@pytest.mark.filterwarnings("ignore:the run and the judgments have no query in common")
 def test_every_shared_metric_of_random_runs(run, qrels, level, complete):
     found, queries, means = theirs(run, qrels, level, complete)
     if not queries:

@@ -757,6 +757,51 @@ def test_judgments_with_tabs_and_no_names_are_lines_of_trec(tmp_path):
     assert read_qrels(path) == QRELS
 
 
+@pytest.mark.parametrize("form", ["mapping", "frame", "file"])
+def test_an_empty_run_is_0_for_every_judged_query_when_all_are_asked_for(form, tmp_path):
+    path = tmp_path / "empty.run"
+    path.write_text("# nothing was found\n")
+    frame = pd.DataFrame({"qid": [], "doc_id": [], "score": []})
+    run = {"mapping": {}, "frame": frame, "file": path}[form]
+    with pytest.raises(DataError, match="is empty"):
+        rw.evaluate_run(run, QRELS)
+    with pytest.warns(UserWarning, match="the run is empty: nothing is retrieved for 3 queries"):
+        found = rw.evaluate_run(run, QRELS, "ndcg@10,map,mrr,bpref,p@5", complete=True)
+    assert set(found.values()) == {0.0}
+    assert found.qid.tolist() == ["q1", "q2", "q4"]
+
+
+def test_empty_judgments_are_a_mean_over_no_query_when_all_are_asked_for():
+    with pytest.raises(DataError, match="qrels is empty"):
+        rw.evaluate_run(RUN, {})
+    with pytest.warns(UserWarning, match="the judgments are empty, so metrics are means over no"):
+        found = rw.evaluate_run(RUN, {}, "ndcg@10,map", complete=True)
+    assert np.isnan(list(found.values())).all()
+    assert (found.n_queries, found.empty_queries, found.tie_queries) == (0, 0, 0)
+    assert found.left_out == dict.fromkeys(RUN, "has no judgments")
+
+
+def test_a_run_that_shares_no_document_with_the_judgments_is_warned_about():
+    """Ids read as 1 by one tool and as 1.0 by another."""
+    run, qrels = {"q1": {1.0: 3, 2.0: 2}}, {"q1": {1: 1, 2: 0}}
+    says = "for query 'q1' the run has documents such as '1.0', the judgments such as '1'; check"
+    with pytest.warns(UserWarning, match=says):
+        assert rw.evaluate_run(run, qrels)["map"] == 0.0
+    run, qrels = {1.0: {"d": 1}, 2.0: {"e": 1}}, {1: {"d": 1}, 2: {"e": 1}}
+    with pytest.raises(DataError, match=r"no query in common: the run has 1\.0, 2\.0, the judg"):
+        rw.evaluate_run(run, qrels)
+    with pytest.warns(UserWarning, match=r"no query in common, so .* has 1\.0, 2\.0, the judg"):
+        assert rw.evaluate_run(run, qrels, complete=True)["map"] == 0.0
+    assert rw.evaluate_run({"q1": {"a": 1}, "q2": {"x": 1}}, QRELS | {"q1": {"a": 1}})["map"] == 0.5
+
+
+def test_a_score_of_minus_infinity_ranks_last_unless_it_is_not_retrieved():
+    data, scores = lists([2, 0, 1]), np.array([1.0, 0.5, -np.inf])
+    assert evaluate(data, scores, "recall@3")["recall@3"] == 1.0
+    retrieved = Evaluator(data, "recall@3", retrieved=scores > -np.inf)
+    assert retrieved(scores)["recall@3"] == 0.5
+
+
 def test_a_run_beside_its_judgments_in_arrays():
     both = judge_run(RUN, QRELS, complete=True)
     assert both.data.qid.tolist() == ["q1", "q2", "q4"]
