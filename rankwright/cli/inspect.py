@@ -14,6 +14,7 @@ from rankwright.cli.options import (
     ReadOption,
     read_options,
 )
+from rankwright.core.checks import HIGHEST_EXP2_GRADE
 from rankwright.errors import UsageError, counted
 from rankwright.ranklib.model_files import is_model, load_model
 
@@ -153,6 +154,14 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
             7,
             f"more than half of the documents have the highest grade, {max(table)}; a higher grade "
             "is better here, so turn grades around in which 0 is the best.",
+        )
+    if one.grades.highest > HIGHEST_EXP2_GRADE:
+        yield (
+            1,
+            f"the highest grade is {one.grades.highest:g}: with gains of 2^grade - 1, which NDCG "
+            "and several losses have by default, a few documents outweigh all others. If grades "
+            "are counts, map them to a few grades, or use linear gains, as in "
+            "--metric 'ndcg(gain=linear)@10'.",
         )
     if order.sorted:
         best = order.sorted == "best first"

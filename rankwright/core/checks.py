@@ -20,6 +20,9 @@ from rankwright.errors import DataError
 HIGHEST_GRADE = 2.0**53
 """The highest grade: above it sums of squares overflow, and doubles no longer hold all integers."""
 
+HIGHEST_EXP2_GRADE = 31
+"""The highest grade with a gain of 2^g - 1 that makes sense; LightGBM and XGBoost refuse higher."""
+
 _BLOCK = 1 << 16  # values that are looked at twice while they are in the cache
 _LAST_LETTER = 0x10FFFF  # of Unicode
 _SURROGATES = 0xD800, 0xDFFF  # halves of letters, which no file can hold

@@ -22,7 +22,7 @@ from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
-from rankwright.metrics.base import refuse_beyond_exp2
+from rankwright.metrics.base import check_exp2_gains
 
 if TYPE_CHECKING:
     from rankwright.losses.device import DeviceLoss
@@ -437,7 +437,7 @@ def rows_by_grade(data: RankingData, *, best_first: bool = False) -> tuple[I64, 
 
 def exp2_of_grades(data: RankingData) -> F64:
     """Return 2^g of each document, or say that a grade is too high for that."""
-    refuse_beyond_exp2(data.y.max(initial=0.0))
+    check_exp2_gains(data.y.max(initial=0.0))
     powers: F64 = np.exp2(data.y)
     return powers
 

@@ -55,6 +55,7 @@ from rankwright.losses.top_k import (
     top_k_hessian,
     top_k_queries,
 )
+from rankwright.metrics.base import warn_of_huge_gains
 
 TARGETS = ("softmax", "gain")
 
@@ -177,6 +178,8 @@ class ListNet(Part):
         check_whole("listnet's samples", self.samples, 0)
         if self.k > 1 and self.target != "softmax":
             raise UsageError("listnet's k above 1 needs target='softmax'.")
+        if self.target == "softmax":
+            warn_of_huge_gains(data.y.max(initial=0.0), "targets of e^grade")
         longest = int(data.sizes.max(initial=0))
         if self.k > 1 and not self.samples and math.perm(longest, int(self.k) - 1) > MOST_ORDERS:
             raise UsageError(

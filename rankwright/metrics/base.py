@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -30,6 +31,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rankwright.core.checks import HIGHEST_EXP2_GRADE
 from rankwright.core.dtypes import refuse_masked
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
@@ -350,12 +352,27 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
     return checked
 
 
-def refuse_beyond_exp2(highest: float, advice: str = "") -> None:
-    """Raise where 2^highest is which overflows; ``advice`` says what to do but other grades."""
+def check_exp2_gains(highest: float, advice: str = "") -> None:
+    """Raise if 2^highest overflows, and warn if such gains let a few documents outweigh all others.
+
+    ``advice`` names an alternative to other grades, for the error.
+    """
     if highest > _HIGHEST:
         raise DataError(
             f"grade {highest:g} has a gain of 2^{highest:g} - 1, which overflows; {advice}"
             "make the grades 0, 1, 2, ... up to a few."
+        )
+    warn_of_huge_gains(highest, "gains of 2^grade - 1")
+
+
+def warn_of_huge_gains(highest: float, gains: str) -> None:
+    """Warn if the highest grade is so high that exponential gains let few documents decide."""
+    if highest > HIGHEST_EXP2_GRADE:
+        warnings.warn(
+            f"the highest grade is {highest:g}: with {gains} a few documents outweigh all others. "
+            "If grades are counts, map them to a few grades, or use linear gains, as in "
+            "metric='ndcg(gain=linear)@10'.",
+            stacklevel=1,  # one place, so that Python shows it once
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import PositionMetric, refuse_beyond_exp2
+from rankwright.metrics.base import PositionMetric, check_exp2_gains
 from rankwright.metrics.ranked import EXP2, LINEAR, Judged, rank_weights
 
 
@@ -40,7 +40,8 @@ class DCG(PositionMetric):
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: D102
         if self.setting("gain") != "exp2":
             return LINEAR, 0.0
-        refuse_beyond_exp2(judged.top.max(initial=0.0), f"write {self.key}(gain=linear), or ")
+        advice = f"write {self.key}(gain=linear), or "
+        judged.once("exp2", lambda: check_exp2_gains(judged.top.max(initial=0.0), advice))
         return EXP2, 0.0
 
     def weights(self, n: int) -> F64:  # noqa: D102

@@ -24,7 +24,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.base import Metric, refuse_beyond_exp2
+from rankwright.metrics.base import Metric, check_exp2_gains
 from rankwright.metrics.ranked import EXP2, Judged, Ranked
 from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
@@ -92,7 +92,8 @@ class ERR(Metric):
             self._refuse_above(judged, highest)
         if label:
             return grades
-        refuse_beyond_exp2(max(highest, judged.top.max(initial=0.0)))
+        top = max(highest, judged.top.max(initial=0.0))
+        judged.once(("exp2", top), lambda: check_exp2_gains(top))
         found: F64 = judged.gains(grades, EXP2, 0.0) / 2.0**highest
         return found
 

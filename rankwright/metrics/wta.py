@@ -20,7 +20,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64
-from rankwright.metrics.base import PositionMetric, refuse_beyond_exp2
+from rankwright.metrics.base import PositionMetric, check_exp2_gains
 from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged, rank_weights
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class WTA(PositionMetric):
             return BINARY, np.where(judged.top > 0, judged.top, np.inf)
         if self.setting("gain") != "exp2":
             return LINEAR, 0.0
-        refuse_beyond_exp2(judged.top.max(initial=0.0))
+        judged.once("exp2", lambda: check_exp2_gains(judged.top.max(initial=0.0)))
         return EXP2, 0.0
 
     def weights(self, n: int) -> F64:  # noqa: D102

@@ -43,6 +43,13 @@ def test_the_shape_is_reported_first(tmp_path):
     assert "grades 0: 3 (60.0%), 1: 2 (40.0%)" in text
 
 
+def test_counts_as_grades_are_warned_of(tmp_path):
+    path = write(tmp_path / "a.txt", *CLEAN)
+    assert "outweigh" not in run(path)
+    path.write_text(path.read_text() + "200 qid:9 1:0.5 2:0.25\n0 qid:9 1:0.5 2:0.5\n")
+    assert "- the highest grade is 200: with gains of 2^grade - 1, which NDCG and" in run(path)
+
+
 def test_a_name_with_brackets_is_printed_as_it_is(tmp_path):
     path = write(tmp_path / "fold[1].txt", *CLEAN)
     assert run(path).startswith(f"{path}\n")

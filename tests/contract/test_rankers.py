@@ -1,5 +1,6 @@
 """What every ranker promises; the registry decides who is tested."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -336,6 +337,29 @@ def test_no_qid_is_one_query_with_a_warning():
     one = ranker("ranksvm").fit(DATA.X, DATA.y, group_sizes=[DATA.n_documents])
     assert (fitted.coef_ == one.coef_).all()
     assert (fitted.coef_ != ranker("ranksvm").fit(DATA).coef_).any()
+
+
+EXPONENTIAL = (
+    *("adarank", "boltzrank", "coordinate_ascent", "dorm", "irsvm", "lambdamart", "lambdarank"),
+    *("listnet", "ndcg_glm", "rankgp", "softrank", "xendcg"),
+)  # gains or targets by default
+
+
+@pytest.mark.parametrize("name", [name for name in registry.RANKERS if name != "blend"])
+def test_counts_as_grades_are_warned_about_if_gains_are_exponential(name):
+    counts = replace(DATA, y=np.where(DATA.y == DATA.y.max(), 200.0, DATA.y))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(name, models_of(name)[0]).fit(counts)
+    says = any("a few documents outweigh all others" in str(one.message) for one in caught)
+    assert says == (name in EXPONENTIAL)
+
+
+def test_linear_gains_of_counts_are_not_warned_about():
+    counts = replace(DATA, y=np.where(DATA.y == DATA.y.max(), 200.0, DATA.y))
+    linear = {"metric": "ndcg(gain=linear)@10", "n_estimators": 2}
+    for eval_set in (None, counts):
+        ranker("lambdamart", **linear).fit(counts, eval_set=eval_set)
 
 
 @pytest.mark.filterwarnings("ignore:no qid was given")

@@ -127,6 +127,10 @@ IN_PYTHON = [
     ("gave negative labels", lambda: fit(y=np.where(Y == 0, np.nan, Y))),
     ("gave the same grade to all", lambda: fit(y=np.ones(N))),
     ("gave the same grade to all", lambda: fit(y=np.ones(N), ranker=rw.RankSVM())),
+    (
+        "used counts up to 200 as grades",
+        lambda: fit(y=Y * 100, ranker=rw.LambdaMART(n_estimators=2)),
+    ),
     ("used counts as grades", lambda: fit(y=Y * 1000).score(X, Y * 1000, qid=QID)),
     ("forgot y", lambda: gbdt().fit(X, qid=QID)),
     ("gave X and y of different lengths", lambda: fit(y=Y[:-1])),

@@ -64,6 +64,7 @@ GRADES = np.log([6.0, 4.0, 3.0])  # of A, B and C: their shares are proportional
 F, H = np.log([4.0, 2.0, 3.0]), np.log([4.0, 6.0, 3.0])
 
 
+@pytest.mark.filterwarnings("ignore:the highest grade is 200")
 def test_the_probability_of_an_order_in_the_course_example():
     """P(ACB) = 4/9 x 3/5 = 0.27, where the grades leave no doubt that ACB is right."""
     sure = query([200.0, 0.0, 100.0])
@@ -117,6 +118,7 @@ def test_each_round_draws_anew_and_comes_back():
     assert (rounds[0] != rounds[1]).any()
 
 
+@pytest.mark.filterwarnings("ignore:the highest grade is")
 def test_a_document_far_above_leaves_the_others_exact():
     value = parts(ListNet(k=2), query([2000.0, 1.0, 0.0]), [2000.0, 0.5, 0.0])[0]
     t, whole = exp(1) / (exp(1) + 1), log(exp(0.5) + 1)

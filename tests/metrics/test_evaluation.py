@@ -315,6 +315,22 @@ def test_groups_may_be_of_any_type_and_are_counted_in_each_query_anew():
         assert found.per_query["p(max_per_group=1)@2"].tolist() == [1 / 2, 1]
 
 
+@pytest.mark.parametrize("name", ["ndcg@10", "dcg", "err(max=200)", "wta(modified=true)"])
+def test_exponential_gains_of_counts_are_warned_about_once(name):
+    data = lists([200, 3, 0], [1, 0, 1])
+    with pytest.warns(UserWarning, match=r"highest grade is 200: with gains of 2\^grade") as caught:
+        evaluate(data, [1, 2, 3, 1, 2, 3], name)
+    assert len(caught) == 1
+
+
+def test_grades_up_to_31_and_metrics_without_exponential_gains_are_not_warned_about():
+    scores = [1, 2, 3]
+    evaluate(lists([31, 3, 0]), scores, "ndcg@10,dcg,err(max=31),map")
+    counts = lists([200, 3, 0])
+    evaluate(counts, scores, "ndcg(gain=linear)@10,map,mrr,p@2,auc")
+    evaluate(counts, scores, "ndcg@10", convention="trec_eval")
+
+
 # --- the result ------------------------------------------------------------------------------
 
 
