@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import chain, combinations, islice, pairwise
 from pathlib import Path
 from typing import Any, overload
@@ -105,7 +105,8 @@ def compare(
         The entry that the others are tested against; the first by default. "all" tests every pair.
     test : "randomisation", "t" or "wilcoxon"
         The paired test over queries, two-sided: Fisher's randomisation test, Student's t-test, or
-        Wilcoxon's signed-rank test, which leaves out queries without a difference.
+        Wilcoxon's signed-rank test, which leaves out queries without a difference. It detects ties
+        after rounding to 12 decimals, so its p-value can differ from SciPy's in the fourth digit.
     correction : "holm", "bh" or None
         How p-values are adjusted for the number of tests of a metric: by Holm (the chance of any
         false finding is at most 5 %), by Benjamini and Hochberg (the expected share of false ones
@@ -174,7 +175,7 @@ def compare(
         fold_of_query=np.repeat(np.arange(len(parts)), [test.n_queries for test in work.tests]),
         runs=runs,
         per_query=per_query,
-        intervals=_intervals(kept, per_query, seed),
+        intervals=_intervals(kept, per_query, evaluated, seed),
         tests=tuple(
             _tests(
                 per_query,
@@ -264,21 +265,26 @@ def _evaluate(
 
 
 def _intervals(
-    cache: RunCache, per_query: Mapping[str, Mapping[str, F64]], seed: int
+    cache: RunCache,
+    per_query: Mapping[str, Mapping[str, F64]],
+    metrics: Mapping[str, Metric],
+    seed: int,
 ) -> dict[str, dict[str, Interval]]:
     """Return each mean over queries with its interval."""
     return {
         label: {
-            metric: Interval(*cache.test("bootstrap 95 %", _bounds, values, seed=seed))
-            for metric, values in columns.items()
+            name: _interval(cache, values, metrics[name].bounds, seed)
+            for name, values in columns.items()
         }
         for label, columns in per_query.items()
     }
 
 
-def _bounds(values: F64, *, seed: int) -> tuple[float, ...]:
-    found = bootstrap_interval(values, seed=seed)
-    return found.mean, found.low, found.high, found.level
+def _interval(cache: RunCache, values: F64, bounds: tuple[float, float], seed: int) -> Interval:
+    def compute(values: F64, *, seed: int) -> tuple[float, ...]:
+        return astuple(bootstrap_interval(values, bounds=bounds, seed=seed))
+
+    return Interval(*cache.test(f"bootstrap {bounds}", compute, values, seed=seed))
 
 
 def _randomisation(a: F64, b: F64, *, seed: int) -> tuple[float, float]:

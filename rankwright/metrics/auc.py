@@ -51,6 +51,7 @@ class AUC(PairMetric):
     """
 
     key: ClassVar[str] = "auc"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     min_grade: float | None = None
 

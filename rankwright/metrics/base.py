@@ -81,6 +81,7 @@ class Metric(ABC):
     key: ClassVar[str]
     takes_k: ClassVar[bool] = True
     maximise: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # lowest and highest possible value
     when_empty: ClassVar[str] = "zero"  # "convention": its clause decides; SKIP: left out
     takes_limit: ClassVar[bool] = True  # makes sense of max_per_group
     takes_runs: ClassVar[bool] = True  # makes sense where not all documents have a score

@@ -63,6 +63,7 @@ class BPref(RelevanceMetric):
     """
 
     key: ClassVar[str] = "bpref"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     takes_k: ClassVar[bool] = False
     takes_limit: ClassVar[bool] = False
     when_empty: ClassVar[str] = "convention"

@@ -65,6 +65,7 @@ class DominationError(PairMetric):
     """
 
     key: ClassVar[str] = "domination_error"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     maximise: ClassVar[bool] = False
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102

@@ -67,6 +67,7 @@ class ERR(Metric):
     """
 
     key: ClassVar[str] = "err"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     max: float | None = None
 

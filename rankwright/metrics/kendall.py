@@ -34,6 +34,7 @@ class Kendall(PairMetric):
     """
 
     key: ClassVar[str] = "kendall"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         graded, wrong, tied, tied_scores = pair_counts(ranked).T

@@ -67,6 +67,7 @@ class MAP(RelevanceMetric):
     """
 
     key: ClassVar[str] = "map"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     when_empty: ClassVar[str] = "convention"
 
     def setting(self, clause: str) -> Any:  # noqa: D102

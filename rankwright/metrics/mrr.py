@@ -53,6 +53,7 @@ class MRR(RelevanceMetric):
     """
 
     key: ClassVar[str] = "mrr"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         min_grade, cut = float(self.setting("min_grade")), self.cut(ranked.judged)

@@ -54,6 +54,7 @@ class NDCG(DCG):
     """
 
     key: ClassVar[str] = "ndcg"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     when_empty: ClassVar[str] = "convention"
 
     def scale(self, judged: Judged) -> F64:  # noqa: D102

@@ -29,6 +29,7 @@ class Precision(PositionMetric):
     """
 
     key: ClassVar[str] = "p"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     min_grade: float | None = None
 

@@ -100,6 +100,7 @@ class PairError(PairMetric):
     """
 
     key: ClassVar[str] = "pair_error"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     maximise: ClassVar[bool] = False
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102

