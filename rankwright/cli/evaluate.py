@@ -247,6 +247,7 @@ def _as_json(results: dict[str, Evaluation], ties: bool) -> dict[str, Any]:
             "queries": result.n_queries,
             "empty_queries": result.empty_queries,
             "metrics": dict(result),
+            "queries_by_metric": result.counts,
         }
         if result.left_out:
             record["left_out"] = result.left_out
@@ -289,6 +290,13 @@ def _print_remarks(results: dict[str, Evaluation]) -> None:
         f"{counted(first.n_queries, 'query')}, {first.empty_queries} of them ({share:.1%}) "
         f"without a relevant document; convention {names}."
     )
+    for name, result in results.items():
+        fewer = [f"{key} {n:,}" for key, n in result.counts.items() if n < result.n_queries]
+        if fewer:
+            under = f" under {name}" if len(results) > 1 else ""
+            console.show(
+                f"Queries with a value{under}, over which the mean is: {', '.join(fewer)}."
+            )
     for remark in first.remarks():
         console.show(f"{remark}.")
     for other in list(results.values())[1:]:

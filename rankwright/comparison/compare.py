@@ -1,7 +1,8 @@
 """Which ranker is better, and is it significant? Rankers on the same folds and test queries.
 
 In every fold each ranker is fitted to train, its round (and what tuning searches) is chosen on
-valid, and test is scored once. Queries are pooled over the folds. Each fit is kept in a cache
+valid, and test is scored once. Queries are pooled over the folds; the values of a query that
+several folds test are averaged before any interval or test. Each fit is kept in a cache
 (`rankwright.comparison.run_cache`), so adding a ranker fits that one alone, and a comparison that
 was killed goes on where it was. Entries of other libraries, columns of scores and run files
 (`rankwright.comparison.entries`) are judged on the same test queries, and not kept.
@@ -20,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
+from rankwright.comparison.pooled import Pooled, pooled_values, warn_of_reused_ids
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
 from rankwright.comparison.tune import import_optuna
@@ -36,7 +38,6 @@ from rankwright.data.store import is_store
 from rankwright.errors import DataError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric, named_metrics
 from rankwright.metrics.base import metric as make_metric
-from rankwright.metrics.evaluation import Evaluator
 from rankwright.metrics.significance import (
     Interval,
     TestResult,
@@ -87,7 +88,9 @@ def compare(
     Parameters
     ----------
     data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
-        LETOR's folds are used as they are; other data is cut into folds of whole queries.
+        LETOR's folds are used as they are; other data is cut into folds of whole queries. The
+        values of a query that several folds test are averaged, so that each query counts once in
+        means, intervals and tests. ``query_weight`` of the data weights all of them.
     rankers : str, ranker, estimator, fitted model, list of them, or mapping from names to them
         Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``. A
         regressor or classifier of scikit-learn, or a ranker of LightGBM or XGBoost, is cloned and
@@ -107,6 +110,7 @@ def compare(
         The paired test over queries, two-sided: Fisher's randomisation test, Student's t-test, or
         Wilcoxon's signed-rank test, which leaves out queries without a difference. It detects ties
         after rounding to 12 decimals, so its p-value can differ from SciPy's in the fourth digit.
+        If the data has query weights, each test is one of the weighted differences.
     correction : "holm", "bh" or None
         How p-values are adjusted for the number of tests of a metric: by Holm (the chance of any
         false finding is at most 5 %), by Benjamini and Hochberg (the expected share of false ones
@@ -158,7 +162,9 @@ def compare(
     runs, failures = work.found()
     all_pairs = baseline == ALL
     against = _baseline(labels, None if all_pairs else baseline, failures)
-    per_query = _evaluate(work.tests, runs, evaluated, n_jobs)
+    warn_of_reused_ids(work.tests)
+    scores = {label: [run.scores for run in of_label] for label, of_label in runs.items()}
+    pooled = pooled_values(work.tests, scores, evaluated, n_jobs)
     maximise = {metric: found.maximise for metric, found in evaluated.items()}
     return Comparison(
         name=name,
@@ -171,17 +177,19 @@ def compare(
         maximise=maximise,
         convention=convention,
         folds=parts,
-        qid=np.concatenate([np.asarray(test.qid, object) for test in work.tests]),
-        fold_of_query=np.repeat(np.arange(len(parts)), [test.n_queries for test in work.tests]),
+        qid=pooled.queries.qid,
+        fold_of_query=pooled.queries.fold,
+        query_weight=pooled.queries.weight,
+        repeated=pooled.queries.repeated,
         runs=runs,
-        per_query=per_query,
-        intervals=_intervals(kept, per_query, evaluated, seed),
+        per_query=pooled.per_query,
+        intervals=_intervals(kept, pooled, evaluated, seed),
         tests=tuple(
             _tests(
-                per_query,
-                _pairs(list(per_query), None if all_pairs else against),
-                maximise,
-                lambda a, b: kept.test(test, _TESTS[test], a, b, seed=seed),
+                pooled,
+                _pairs(list(pooled.per_query), None if all_pairs else against),
+                evaluated,
+                _Tester(kept, test, pooled.queries.weight, seed),
                 correction,
             )
         ),
@@ -242,61 +250,68 @@ def _check_tests(
 # --- judging ---------------------------------------------------------------------------------
 
 
-def _evaluate(
-    tests: Sequence[RankingData],
-    runs: Mapping[str, Sequence[Run]],
-    metrics: Mapping[str, Metric],
-    n_jobs: int | None,
-) -> dict[str, dict[str, F64]]:
-    """Return the value of every test query, by label and metric."""
-    found: dict[str, dict[str, list[F64]]] = {
-        label: {metric: [] for metric in metrics} for label in runs
-    }
-    for number, test in enumerate(tests):
-        evaluator = Evaluator(test, metrics, n_jobs=n_jobs)
-        for label, of_label in runs.items():
-            values = evaluator(of_label[number].scores).per_query
-            for metric in metrics:
-                found[label][metric].append(values[metric])
-    return {
-        label: {metric: np.concatenate(parts) for metric, parts in columns.items()}
-        for label, columns in found.items()
-    }
-
-
 def _intervals(
-    cache: RunCache,
-    per_query: Mapping[str, Mapping[str, F64]],
-    metrics: Mapping[str, Metric],
-    seed: int,
+    cache: RunCache, pooled: Pooled, metrics: Mapping[str, Metric], seed: int
 ) -> dict[str, dict[str, Interval]]:
     """Return each mean over queries with its interval."""
+    weight = pooled.queries.weight
+
+    def interval(label: str, name: str) -> Interval:
+        values, bounds = pooled.per_query[label][name], metrics[name].bounds
+        if weight is not None and (pooled.counted[name] != weight).any():
+            values = values * pooled.counted[name] / np.where(weight > 0, weight, 1.0)
+            bounds = (-np.inf, np.inf)
+        found = _interval(cache, values, weight, bounds, seed)
+        return replace(found, mean=pooled.mean(label, name))
+
     return {
-        label: {
-            name: _interval(cache, values, metrics[name].bounds, seed)
-            for name, values in columns.items()
-        }
-        for label, columns in per_query.items()
+        label: {name: interval(label, name) for name in columns}
+        for label, columns in pooled.per_query.items()
     }
 
 
-def _interval(cache: RunCache, values: F64, bounds: tuple[float, float], seed: int) -> Interval:
-    def compute(values: F64, *, seed: int) -> tuple[float, ...]:
-        return astuple(bootstrap_interval(values, bounds=bounds, seed=seed))
+def _interval(
+    cache: RunCache, values: F64, weight: F64 | None, bounds: tuple[float, float], seed: int
+) -> Interval:
+    def compute(values: F64, weight: F64 | None = None, *, seed: int) -> tuple[float, ...]:
+        found = bootstrap_interval(values, query_weight=weight, bounds=bounds, seed=seed)
+        return astuple(found)
 
-    return Interval(*cache.test(f"bootstrap {bounds}", compute, values, seed=seed))
-
-
-def _randomisation(a: F64, b: F64, *, seed: int) -> tuple[float, float]:
-    return _found(randomisation(a, b, seed=seed))
-
-
-def _paired_t(a: F64, b: F64, *, seed: int) -> tuple[float, float]:  # noqa: ARG001
-    return _found(paired_t(a, b))
+    arrays = (values,) if weight is None else (values, weight)
+    return Interval(*cache.test(f"bootstrap {bounds}", compute, *arrays, seed=seed))
 
 
-def _wilcoxon(a: F64, b: F64, *, seed: int) -> tuple[float, float]:  # noqa: ARG001
-    return _found(wilcoxon(a, b))
+@dataclass(frozen=True)
+class _Tester:
+    """The paired test of a comparison, with results kept in its cache."""
+
+    cache: RunCache
+    name: str
+    weight: F64 | None
+    seed: int
+
+    def __call__(self, a: F64, b: F64) -> tuple[float, float]:
+        """Return the difference and the p-value, NaN if fewer than two queries have both values."""
+        weights = () if self.weight is None else (self.weight,)
+        try:
+            difference, p_value = self.cache.test(
+                self.name, _TESTS[self.name], a, b, *weights, seed=self.seed
+            )
+        except DataError:  # too few queries
+            return float(np.nan), float(np.nan)
+        return difference, p_value
+
+
+def _randomisation(*values: F64, seed: int) -> tuple[float, float]:
+    return _found(randomisation(*values, seed=seed))
+
+
+def _paired_t(*values: F64, seed: int) -> tuple[float, float]:  # noqa: ARG001
+    return _found(paired_t(*values))
+
+
+def _wilcoxon(*values: F64, seed: int) -> tuple[float, float]:  # noqa: ARG001
+    return _found(wilcoxon(*values))
 
 
 def _found(result: TestResult) -> tuple[float, float]:
@@ -314,26 +329,27 @@ def _pairs(labels: Sequence[str], baseline: str | None) -> list[tuple[str, str]]
 
 
 def _tests(
-    per_query: Mapping[str, Mapping[str, F64]],
+    pooled: Pooled,
     pairs: Sequence[tuple[str, str]],
-    maximise: Mapping[str, bool],
-    tested: Callable[[F64, F64], Sequence[float]],
+    metrics: Mapping[str, Metric],
+    tested: _Tester,
     correction: str | None,
 ) -> Iterator[PairedTest]:
     """Yield the test of each pair and metric, p-values adjusted within a metric."""
-    for metric, more_is_better in maximise.items():
-        values = {label: columns[metric] for label, columns in per_query.items()}
+    for name, metric in metrics.items():
+        values = {label: columns[name] for label, columns in pooled.per_query.items()}
         found = {pair: tested(values[pair[0]], values[pair[1]]) for pair in pairs}
         p_values = {pair: p_value for pair, (_, p_value) in found.items()}
-        adjusted: Any = CORRECTIONS[correction](p_values) if correction else p_values
+        known = {pair: p_value for pair, p_value in p_values.items() if not np.isnan(p_value)}
+        adjusted: Any = {**p_values, **(CORRECTIONS[correction](known) if correction else {})}
         for label, other in pairs:
             gain = values[label] - values[other]
-            gain = (gain if more_is_better else -gain)[~np.isnan(gain)]
+            gain = (gain if metric.maximise else -gain)[~np.isnan(gain)]
             wins, losses = int((gain > _TIE).sum()), int((gain < -_TIE).sum())
             yield PairedTest(
                 ranker=label,
                 baseline=other,
-                metric=metric,
+                metric=name,
                 difference=found[label, other][0],
                 p_value=p_values[label, other],
                 adjusted=adjusted[label, other],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from rankwright.comparison.pooled import TestQueries
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.query_folds import folds_of_queries
@@ -18,7 +20,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, counted
 from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
-from rankwright.metrics.evaluation import Evaluation, Evaluator
+from rankwright.metrics.evaluation import Evaluation, Evaluator, over_fewer
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
 from rankwright.rankers.inputs import ranking_data
@@ -41,7 +43,10 @@ def cross_validate(
     return_estimator: bool = False,
     random_state: Any = 0,
 ) -> CrossValidation:
-    """Fit and evaluate a ranker on folds of whole queries; each query is tested once.
+    """Fit and evaluate a ranker on folds of whole queries.
+
+    Each query is tested once, unless the folds of ``cv`` test it several times, as in repeated
+    cross-validation: its values are then averaged in ``per_query``.
 
     Query ids reach ``fit`` by themselves: scikit-learn's metadata routing need not be enabled.
 
@@ -147,8 +152,8 @@ class CrossValidation:
     folds : tuple of Fold
         Each fold: its evaluation, times and, where asked for, its fitted ranker.
     scores : (n,) float64
-        The score of each document from the fold in which it was tested, in the caller's order of
-        rows; NaN where it was in none.
+        The score of each document from the last fold that tested it, in the caller's order of rows;
+        NaN if none did.
     """
 
     ranker: str
@@ -178,23 +183,26 @@ class CrossValidation:
 
     @property
     def qid(self) -> AnyArray:
-        """The ids of the queries that were tested, in the order of the data."""
-        ids: AnyArray = np.concatenate([fold.evaluation.qid for fold in self.folds])[self._order]
-        return ids
+        """The ids of the queries that were tested, each once, in the order of the data."""
+        return self._queries.qid
 
     @property
     def fold_of_query(self) -> I64:
-        """The fold in which each query of ``qid`` was tested, counted from 1."""
-        sizes = [len(fold.queries) for fold in self.folds]
-        return np.repeat(np.arange(1, self.n_folds + 1), sizes)[self._order]
+        """The first fold that tested each query of ``qid``, counted from 1."""
+        return self._queries.fold + 1
 
     @property
     def per_query(self) -> dict[str, F64]:
-        """The value of each metric for each query of ``qid``; NaN: left out of the mean."""
+        """The value of each metric for each query of ``qid``; NaN: left out of the mean.
+
+        The values of a query that several folds tested are averaged: they are not independent, and
+        tests and intervals need one value for each query.
+        """
+        queries = self._queries
         return {
-            name: np.concatenate([fold.evaluation.per_query[name] for fold in self.folds])[
-                self._order
-            ]
+            name: queries.average(
+                np.concatenate([fold.evaluation.per_query[name] for fold in self.folds])
+            )
             for name in self.folds[0].evaluation
         }
 
@@ -205,9 +213,13 @@ class CrossValidation:
             raise UsageError("the fitted rankers were not kept; pass return_estimator=True.")
         return tuple(fold.estimator for fold in self.folds)
 
-    @property
-    def _order(self) -> I64:
-        return np.argsort(np.concatenate([fold.queries for fold in self.folds]), kind="stable")
+    @cached_property
+    def _queries(self) -> TestQueries:
+        tested = np.concatenate([fold.queries for fold in self.folds])
+        _, first, number = np.unique(tested, return_index=True, return_inverse=True)
+        fold = np.repeat(np.arange(self.n_folds), [len(fold.queries) for fold in self.folds])
+        qid = np.concatenate([fold.evaluation.qid for fold in self.folds])
+        return TestQueries(qid[first], fold[first], number, None)
 
     def to_frame(
         self,
@@ -221,7 +233,8 @@ class CrossValidation:
         ----------
         per : {"fold", "query"}
             With "fold", the columns are ``fold``, ``queries``, each metric, ``fit_seconds`` and
-            ``predict_seconds``; with "query", ``qid``, ``fold`` and each metric.
+            ``predict_seconds``; with "query", ``qid``, the first ``fold`` that tested it and each
+            metric, averaged over the folds that did.
         backend : {"pandas", "polars", "pyarrow"}
         """
         if per == "query":
@@ -239,15 +252,18 @@ class CrossValidation:
         return frame_of_columns(columns, backend)
 
     def __repr__(self) -> str:
-        values, mean, std = self.values, self.mean, self.std
+        values, mean, std, per_query = self.values, self.mean, self.std, self.per_query
         width = max(map(len, values))
         lines = [
             f"  {name:<{width}}  {mean[name]:.4f} ± {std[name]:.4f}  "
             f"({', '.join(f'{value:.4f}' for value in values[name])})"
+            f"{over_fewer(int((~np.isnan(per_query[name])).sum()), len(self.qid))}"
             for name in values
         ]
         convention = self.folds[0].evaluation.convention.name
-        about = f"{self.ranker}, {self.n_folds} folds, {counted(len(self._order), 'query')}"
+        about = f"{self.ranker}, {self.n_folds} folds, {counted(len(self.qid), 'query')}"
+        if self._queries.repeated:
+            about += " tested in several folds"
         return "\n".join([f"CrossValidation ({about}, convention {convention})", *lines])
 
 

@@ -16,10 +16,9 @@ from rankwright.clicks.figures import (
     new_axes,
     plain_axes,
 )
-from rankwright.core.types import F64
+from rankwright.comparison.pooled import pooled_values
 from rankwright.errors import UsageError
 from rankwright.metrics.base import named_metrics
-from rankwright.metrics.evaluation import Evaluator
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -125,18 +124,12 @@ def _means_at(
 ) -> dict[str, list[float]]:
     """Return the mean of the metric at every cut-off, by label."""
     at = named_metrics([f"{metric}@{k}" for k in ks], convention=found.convention)
-    values: dict[str, dict[str, list[F64]]] = {label: {name: [] for name in at} for label in chosen}
-    for number, fold in enumerate(found.folds):
-        nothing = np.empty((fold.test.n_documents, 0))
-        evaluator = Evaluator(replace(fold.test, X=nothing, feature_names=None), at)
-        for label in chosen:
-            per_query = evaluator(found.runs[label][number].scores).per_query
-            for name in at:
-                values[label][name].append(per_query[name])
-    return {
-        label: [float(np.nanmean(np.concatenate(parts))) for parts in columns.values()]
-        for label, columns in values.items()
-    }
+    tests = [
+        replace(fold.test, X=np.empty((fold.test.n_documents, 0)), feature_names=None)
+        for fold in found.folds
+    ]
+    pooled = pooled_values(tests, {label: found.scores[label] for label in chosen}, at)
+    return {label: [pooled.mean(label, name) for name in at] for label in chosen}
 
 
 def _curves(found: Comparison, metric: str | None, chosen: list[str], ax: Any) -> Any:

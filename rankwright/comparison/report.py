@@ -27,6 +27,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError, counted
 from rankwright.explanation.query import QueryView, document_parts
 from rankwright.metrics.base import metric as parse_metric
+from rankwright.metrics.significance import Interval
 from rankwright.persist.model_file import load_model
 
 
@@ -66,16 +67,17 @@ def report_content(comparison: Comparison) -> dict[str, Any]:
     profile, calibration = _Profile(), _Calibration(comparison)
     queries: dict[int, dict[str, Any]] = {}
     about = {label: About() for label in comparison.rankers}
-    first = 0
     for number, fold in enumerate(comparison.folds):
         test = fold.test
-        profile.add(test)
+        place = {qid: at for at, qid in enumerate(test.qid.tolist())}
+        first = comparison.fold_of_query == number  # a query is shown as its first fold tests it
+        profile.add(test.select(np.array([place[qid] for qid in comparison.qid[first]], np.int64)))
         calibration.add(number, test)
-        here = opened[(opened >= first) & (opened < first + test.n_queries)]
+        here = opened[first[opened]]
         if len(here) or number == 0:
-            views = opened_queries(comparison, number, test, here - first, about)
+            inside = np.array([place[qid] for qid in comparison.qid[here]], np.int64)
+            views = opened_queries(comparison, number, test, inside, about)
             queries |= {int(q): view for q, view in zip(here, views, strict=True)}
-        first += test.n_queries
     return {
         "name": comparison.name,
         "about": sentence_of(comparison, arrows=True),
@@ -107,7 +109,9 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
     return {
         "label": label,
         "means": {
-            metric: [found.mean, found.low, found.high]  # in full: rounded where they are shown
+            metric: [
+                _finite(x) for x in (found.mean, found.low, found.high)
+            ]  # in full: rounded where they are shown
             for metric, found in comparison.intervals[label].items()
         },
         "tests": {
@@ -397,6 +401,10 @@ class About:
         return {"kind": self._kind, "importance": important, "names": names}
 
 
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 def short(value: Any, *, digits: int = 5) -> float | None:
     """Return a number in as few digits as the page shows; None for one that is not finite."""
     number = float(value)
@@ -435,8 +443,7 @@ def _alone(comparison: Comparison, label: str) -> tuple[str, str]:
     found = comparison.intervals[label][comparison.metrics[0]]
     return (
         f"{label} reaches {comparison.metrics[0]} {found.mean:.4f} on {comparison.name} "
-        f"({found.level:.0%} interval {found.low:.4f} to {found.high:.4f}, "
-        f"{_queries(comparison)}).",
+        f"({_interval(found)}{_queries(comparison)}).",
         "There is no other ranker to compare it with; add a simple one, such as "
         "linear_regression, to see how much it gains.",
     )
@@ -503,8 +510,17 @@ def _p(test: PairedTest) -> str:
     return "p < 0.001" if test.adjusted < 0.001 else f"p = {test.adjusted:.3f}"
 
 
+def _interval(found: Interval) -> str:
+    if math.isnan(found.low):
+        return ""
+    return f"{found.level:.0%} interval {found.low:.4f} to {found.high:.4f}, "
+
+
 def _queries(comparison: Comparison) -> str:
-    return counted(len(comparison.qid), "test query", "test queries")
+    """Return the number of queries that the headline metric is over."""
+    metric = comparison.metrics[0]
+    most = max(comparison.n_queries(label, metric) for label in comparison.rankers)
+    return counted(most, "test query", "test queries")
 
 
 def _cost(comparison: Comparison, label: str, other: str) -> str:

@@ -2,9 +2,9 @@
 
 A `Comparison` is all that a report needs. Its *entries* are the rankers as they were asked for,
 each under a name of its own; its *runs* are one entry on one fold: the parameters used, the model
-file, the learning curves, and a score for each test document. Every query is in the test part of
-the folds as often as the folds say (once, where one file was cut), and queries are pooled over the
-folds in their order, so ``per_query``, ``qid`` and ``fold_of_query`` go together.
+file, the learning curves, and a score for each test document. Queries are pooled over the folds in
+the order of their first appearance, so ``per_query``, ``qid``, ``fold_of_query`` and
+``query_weight`` go together. A query that several folds test is one query: its values are averaged.
 """
 
 from __future__ import annotations
@@ -170,14 +170,14 @@ class Comparison:
     folds : sequence of Fold
         Train, valid and test of each fold; read or cut when they are asked for.
     qid : (Q,) array of object
-        Id of each test query, folds one after the other.
+        Id of each test query, folds one after the other; each id once.
     fold_of_query : (Q,) int array
-        The fold it was tested in, from 0.
+        The first fold that tests it, from 0.
     runs : mapping
         Of each label, its `Run` in every fold.
     per_query : mapping
-        ``per_query[label][metric]`` is the value of each test query; NaN where the convention
-        leaves it out.
+        ``per_query[label][metric]`` is the value of each test query, averaged over the folds that
+        test it; NaN where the convention leaves it out.
     intervals : mapping
         ``intervals[label][metric]``: the mean over queries and its 95 % bootstrap interval.
     tests : tuple of PairedTest
@@ -189,6 +189,10 @@ class Comparison:
         A sentence for each label that could not be run; it has no runs, values or tests.
     fits : int
         How many runs were fitted for this comparison; the others came from the cache.
+    query_weight : (Q,) array or None
+        Weight of each test query in means, intervals and tests; None without weights.
+    repeated : bool
+        Whether several folds test the same query.
     """
 
     name: str
@@ -210,6 +214,13 @@ class Comparison:
     notes: Mapping[str, str]
     failures: Mapping[str, str]
     fits: int
+    query_weight: F64 | None = None
+    repeated: bool = False
+
+    def n_queries(self, ranker: str, metric: str) -> int:
+        """Return the number of queries that a mean is over: those with a value of the metric."""
+        known = ~np.isnan(self.per_query[ranker][metric])
+        return int((known if self.query_weight is None else known & (self.query_weight > 0)).sum())
 
     @property
     def rankers(self) -> tuple[str, ...]:
@@ -400,6 +411,8 @@ class Comparison:
             "data": self.name,
             "folds": len(self.folds),
             "queries": len(self.qid),
+            "averaged_over_folds": self.repeated,
+            "weighted": self.query_weight is not None,
             "convention": self.convention,
             "baseline": self.baseline,
             "all_pairs": self.all_pairs,
@@ -407,12 +420,21 @@ class Comparison:
             "correction": self.correction,
             "metrics": {
                 label: {
-                    metric: {"mean": found.mean, "low": found.low, "high": found.high}
+                    metric: {
+                        "mean": _finite(found.mean),
+                        "low": _finite(found.low),
+                        "high": _finite(found.high),
+                        "queries": self.n_queries(label, metric),
+                    }
                     for metric, found in self.intervals[label].items()
                 }
                 for label in self.rankers
             },
-            "tests": [{**asdict(test), "significant": test.significant} for test in self.tests],
+            "tests": [
+                {name: _finite(value) for name, value in asdict(test).items()}
+                | {"significant": test.significant}
+                for test in self.tests
+            ],
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "bytes": self.sizes,
@@ -434,6 +456,7 @@ class Comparison:
             "mean": found.mean,
             "low": found.low,
             "high": found.high,
+            "queries": self.n_queries(label, metric),
             "difference": None if test is None else test.difference,
             "p_value": None if test is None else test.p_value,
             "adjusted": None if test is None else test.adjusted,
@@ -458,3 +481,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
         return tables.as_html(self)
+
+
+def _finite(value: Any) -> Any:
+    """Return None for a number that is not finite, which JSON does not have."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -54,10 +54,26 @@ def about(found: Comparison, *, arrows: bool = False) -> str:
 
 
 def tested_queries(found: Comparison) -> str:
-    """Return how many queries of how many folds were tested, and under which convention."""
+    """Return the number of queries and folds, how queries are combined, and the convention."""
     folds = f"{len(found.folds)} folds" if len(found.folds) > 1 else "one fold"
-    tested = counted(len(found.qid), "test query", "test queries")
-    return f"{tested} of {folds}, convention {found.convention}"
+    parts = [f"{counted(len(found.qid), 'test query', 'test queries')} of {folds}"]
+    fewer = [clause for metric in found.metrics if (clause := _fewer_queries(found, metric))]
+    if fewer:
+        parts[0] += f" ({', '.join(fewer)})"
+    if found.repeated:
+        parts.append("each averaged over the folds that test it")
+    if found.query_weight is not None:
+        parts.append("weighted by query_weight")
+    return ", ".join([*parts, f"convention {found.convention}"])
+
+
+def _fewer_queries(found: Comparison, metric: str) -> str | None:
+    """Return how many queries have a value of ``metric``, None if all have."""
+    counts = {found.n_queries(label, metric) for label in found.rankers}
+    if min(counts) == len(found.qid):
+        return None
+    least, most = f"{min(counts):,}", f"{max(counts):,}"
+    return f"{metric} over {least if least == most else f'{least} to {most}'}"
 
 
 def test_description(found: Comparison) -> str:
@@ -68,7 +84,8 @@ def test_description(found: Comparison) -> str:
     else:
         of = f"the {count} tests" if count != 1 else "the one test"
         corrected = f"{CORRECTIONS[found.correction]} over {of} of each metric"
-    return f"{TESTS[found.test_name]}, p at most {LEVEL:g}, {corrected}"
+    of_weighted = "" if found.query_weight is None else " of weighted differences"
+    return f"{TESTS[found.test_name]}{of_weighted}, p at most {LEVEL:g}, {corrected}"
 
 
 def letters(found: Comparison) -> dict[str, str]:
@@ -149,11 +166,13 @@ def _row(found: Comparison, label: str) -> list[str]:
 def _cell(found: Comparison, label: str, metric: str) -> str:
     """Return a mean, with a mark where it differs significantly, and its interval below."""
     interval, mark = found.intervals[label][metric], marks(found, label, metric)
-    value = f"{interval.mean:.4f}"
+    value = f"{interval.mean:.4f}" if math.isfinite(interval.mean) else "–"
     if found.all_pairs:
         value = f"{value} {mark}".rstrip()
     elif mark:
         value = f"{'▲' if mark == '+' else '▼'} {value}"
+    if math.isnan(interval.low):
+        return f"{value}\nno interval"
     return f"{value}\n{interval.low:.3f}–{interval.high:.3f}"
 
 
@@ -390,7 +409,7 @@ def _cells(found: Comparison, metric: str, digits: int) -> dict[str, _Cell]:
             best=place(one.mean) == 0,
             second=place(one.mean) == 1 and len(at) > 2,
             mark=marks(found, label, metric),
-            interval=f"{one.low:.{digits}f}, {one.high:.{digits}f}",
+            interval="–" if math.isnan(one.low) else f"{one.low:.{digits}f}, {one.high:.{digits}f}",
         )
         for label, one in at.items()
     }

@@ -321,6 +321,11 @@ class Evaluation(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self.means)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of queries that each mean is over: those with a value of the metric."""
+        return {name: int((~np.isnan(values)).sum()) for name, values in self.per_query.items()}
+
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a frame with a row for each query: its ``qid``, and a column for each metric.
 
@@ -342,7 +347,10 @@ class Evaluation(Mapping[str, float]):
 
     def __repr__(self) -> str:
         width = max(map(len, self.means))
-        lines = [f"  {name:<{width}}  {mean:.4f}" for name, mean in self.means.items()]
+        lines = [
+            f"  {name:<{width}}  {mean:.4f}{over_fewer(self.counts[name], self.n_queries)}"
+            for name, mean in self.means.items()
+        ]
         about = (
             f"convention {self.convention.name}, {counted(self.n_queries, 'query')}, "
             f"{self.empty_queries} empty, {self.tie_queries} with ties that matter"
@@ -359,6 +367,11 @@ class Evaluation(Mapping[str, float]):
             f"{', ...' if len(queries) > _MOST_QUERIES else ''}"
             for reason, queries in by_reason.items()
         ]
+
+
+def over_fewer(count: int, n_queries: int) -> str:
+    """Return the words behind a mean that is not over all queries."""
+    return "" if count == n_queries else f"  over {counted(count, 'query')}"
 
 
 # --- what evaluate accepts -------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 Each takes the values that `rankwright.evaluate` gives in ``per_query``; a query that is left out
 (NaN) on one side is left out on both in the paired tests. Differences are a - b, tests two-sided.
+With weights w_q the paired tests use the weighted differences w_q (a_q - b_q) / mean(w), whose mean
+is the difference of the weighted means: the signs of these are swapped, or they are ranked. Queries
+of weight 0 are left out.
 
 **Interval of a mean.** With the weights w_q of n queries (1 without weights) and the residuals
 ``e_q = v_q - m`` from the mean m, the jackknife standard error of the mean is
@@ -74,14 +77,14 @@ class Interval:
     level: float
 
 
-def paired_t(a: Any, b: Any) -> TestResult:
+def paired_t(a: Any, b: Any, query_weight: Any = None) -> TestResult:
     """Student's t-test on the differences of the same queries."""
     from scipy import stats
 
-    a, b = _paired(a, b)
-    if np.ptp(a - b) == 0:
-        return _certain("paired t", a, b, len(a))
-    return _result("paired t", a, b, stats.ttest_rel(a, b), len(a))
+    d = _differences(a, b, query_weight)
+    if np.ptp(d) == 0:
+        return _certain("paired t", float(d[0]), len(d))
+    return _result("paired t", float(d.mean()), stats.ttest_1samp(d, 0.0), len(d))
 
 
 def welch_t(a: Any, b: Any) -> TestResult:
@@ -90,12 +93,12 @@ def welch_t(a: Any, b: Any) -> TestResult:
 
     a, b = _values(a, "a"), _values(b, "b")
     if np.ptp(a) == 0 and np.ptp(b) == 0:
-        return _certain("Welch t", a, b, len(a) + len(b))
+        return _certain("Welch t", float(a[0] - b[0]), len(a) + len(b))
     found = stats.ttest_ind(a, b, equal_var=False)
-    return _result("Welch t", a, b, found, len(a) + len(b))
+    return _result("Welch t", float(a.mean() - b.mean()), found, len(a) + len(b))
 
 
-def wilcoxon(a: Any, b: Any) -> TestResult:
+def wilcoxon(a: Any, b: Any, query_weight: Any = None) -> TestResult:
     """Wilcoxon's signed-rank test on the differences of the same queries.
 
     Queries without a difference are left out (Wilcoxon's own rule, ``zero_method="wilcox"`` of
@@ -105,21 +108,22 @@ def wilcoxon(a: Any, b: Any) -> TestResult:
     """
     from scipy import stats
 
-    a, b = _paired(a, b)
-    d = np.round(a - b, 12)
-    if not d.any():
-        return TestResult("Wilcoxon", 0.0, 0.0, 1.0, len(a))
-    return _result("Wilcoxon", a, b, stats.wilcoxon(d), len(a))
+    d = _differences(a, b, query_weight)
+    rounded = np.round(d, 12)
+    if not rounded.any():
+        return TestResult("Wilcoxon", 0.0, 0.0, 1.0, len(d))
+    return _result("Wilcoxon", float(d.mean()), stats.wilcoxon(rounded), len(d))
 
 
-def randomisation(a: Any, b: Any, *, rounds: int = 10_000, seed: int = 0) -> TestResult:
+def randomisation(
+    a: Any, b: Any, query_weight: Any = None, *, rounds: int = 10_000, seed: int = 0
+) -> TestResult:
     """Fisher's randomisation test: how often swapping sides at random differs as much.
 
     Each round swaps the two values of a query with probability one half; with so few queries that
     ``rounds`` covers all swaps, each is tried once and the p-value is exact.
     """
-    a, b = _paired(a, b)
-    d = a - b
+    d = _differences(a, b, query_weight)
     exact = len(d) < 63 and 2 ** len(d) <= rounds
     draw = _every_swap(len(d)) if exact else _random_swaps(len(d), rounds, seed)
     least = abs(d.sum()) * (1.0 - _ROUNDING)
@@ -268,16 +272,19 @@ def benjamini_hochberg(p_values: Sequence[float] | Mapping[str, float]) -> Any:
     return adjusted.tolist()
 
 
-def _paired(a: Any, b: Any) -> tuple[F64, F64]:
+def _differences(a: Any, b: Any, query_weight: Any) -> F64:
+    """Return a - b of the queries that both sides have, times their weights, whose mean is 1."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise DataError(
             f"a paired test needs the same queries on both sides; here are {a.shape} and {b.shape}."
         )
-    kept = ~(np.isnan(a) | np.isnan(b))
+    weight = np.ones(len(a)) if query_weight is None else np.asarray(query_weight, np.float64)
+    kept = ~(np.isnan(a) | np.isnan(b)) & (weight > 0)
     if kept.sum() < 2:
         raise DataError(f"a paired test needs two queries or more, not {int(kept.sum())}.")
-    return a[kept], b[kept]
+    d: F64 = a[kept] - b[kept]
+    return d if query_weight is None else d * weight[kept] / weight[kept].mean()
 
 
 def _values(values: Any, name: str) -> F64:
@@ -288,14 +295,12 @@ def _values(values: Any, name: str) -> F64:
     return x
 
 
-def _certain(test: str, a: F64, b: F64, n: int) -> TestResult:
+def _certain(test: str, size: float, n: int) -> TestResult:
     """Return the result where nothing varies: sure of any difference there is."""
-    size = float(a[0] - b[0])
     return TestResult(
         test, size, float(np.copysign(np.inf, size)) if size else 0.0, float(not size), n
     )
 
 
-def _result(test: str, a: F64, b: F64, found: Any, n: int) -> TestResult:
-    size = float(a.mean() - b.mean())
+def _result(test: str, size: float, found: Any, n: int) -> TestResult:
     return TestResult(test, size, float(found.statistic), float(found.pvalue), n)

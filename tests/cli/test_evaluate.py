@@ -175,3 +175,10 @@ def test_other_conventions_of_a_run(judged):
 )
 def test_mistakes_with_runs_are_one_sentence(options, expected):
     assert expected in sentence("evaluate", *options)
+
+
+def test_the_number_of_queries_that_a_mean_is_over_is_shown(data):
+    options = ("--feature", "1", "--metrics", "p@1,auc")
+    assert run_json("evaluate", data, *options)["queries_by_metric"] == {"p@1": 3, "auc": 2}
+    text = run("evaluate", data, *options).stdout
+    assert "Queries with a value, over which the mean is: auc 2." in text

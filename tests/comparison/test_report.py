@@ -299,7 +299,7 @@ def compared(
         qid=np.arange(40).astype(object),
         fold_of_query=np.zeros(40, np.int64),
         runs=runs,
-        per_query={},
+        per_query={k: {metric: np.full(40, m)} for k, m in means.items()},
         intervals={k: {metric: Interval(m, m - 0.05, m + 0.05, 0.95)} for k, m in means.items()},
         tests=tests,
         failures={},

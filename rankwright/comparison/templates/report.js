@@ -179,7 +179,7 @@ function curvePanel(ranker) {
 
 function costChart() {
   const metric = content.metrics[0], width = Math.max(300, Math.min(760, by("cost-chart").clientWidth || 540)), height = 300;
-  const fitted = content.rankers.filter((ranker) => ranker.seconds !== null), seconds = fitted.map((ranker) => Math.max(1e-3, ranker.seconds)), figures = fitted.map((ranker) => ranker.means[metric]);
+  const fitted = content.rankers.filter((ranker) => ranker.seconds !== null && ranker.means[metric][0] !== null), seconds = fitted.map((ranker) => Math.max(1e-3, ranker.seconds)), figures = fitted.map((ranker) => ranker.means[metric].map((x) => x ?? ranker.means[metric][0])); // no interval: a point
   if (!fitted.length) return element("p", { class: "soft" }, "Nothing was fitted here.");
   const x = scale(Math.log10(Math.min(...seconds)), Math.log10(Math.max(...seconds)), 56, width - 20);
   const low = Math.min(...figures.map((f) => f[1])), high = Math.max(...figures.map((f) => f[2])), y = scale(low, high, height - 40, 14);
@@ -217,7 +217,7 @@ function pointNames(points, width, bottom) {
 }
 
 function costTable() {
-  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0].toFixed(4), ranker.seconds === null ? "–" : ranker.seconds.toPrecision(3), ranker.bytes === null ? "–" : `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
+  const metric = content.metrics[0], cells = (ranker) => [ranker.means[metric][0]?.toFixed(4) ?? "–", ranker.seconds === null ? "–" : ranker.seconds.toPrecision(3), ranker.bytes === null ? "–" : `${Math.round(ranker.bytes / 1000).toLocaleString("en")} kB`, ranker.kind];
   return element("table", { class: "names" }, element("thead", {}, element("tr", {}, ...["ranker", metric, "seconds", "file", "model"].map((word) => element("th", { scope: "col" }, word)))),
     element("tbody", {}, ...content.rankers.map((ranker) => element("tr", {}, element("th", { scope: "row" }, ranker.label), ...cells(ranker).map((cell) => element("td", {}, cell))))));
 }
