@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from rankwright.cli import console
 from rankwright.cli.console import step_progress
@@ -20,6 +21,7 @@ from rankwright.cli.options import (
     ThreadsOption,
     read_options,
 )
+from rankwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,6 +68,14 @@ def compare(
         str, typer.Option(help="For several tests: holm, bh (Benjamini-Hochberg) or none.")
     ] = "holm",
     folds: Annotated[int, typer.Option(help="Number of folds, where the data has none.")] = 5,
+    fail_if_worse: Annotated[
+        float | None,
+        typer.Option(
+            metavar="[MARGIN]",
+            help="Exit 1 if a ranker is significantly worse than the baseline by the first metric; "
+            "with a margin, if the interval of the difference also lies beyond it.",
+        ),
+    ] = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -90,7 +100,7 @@ def compare(
     threads: ThreadsOption = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Compare rankers: metrics with intervals, paired tests, wins, time and size.
+    """Compare rankers: metrics and differences with intervals, paired tests, wins, time and size.
 
     Models are selected on the validation part of a fold; test data is used once. Fits are cached:
     adding a ranker fits that one alone, and a comparison that was killed resumes where it was. A
@@ -100,6 +110,7 @@ def compare(
     from rankwright.comparison.tables import check_suffix
     from rankwright.data.streams import check_target
 
+    _check_margin(fail_if_worse, baseline)
     for path in output or ():
         check_suffix(path)
         check_target(path, "-o")
@@ -126,10 +137,69 @@ def compare(
         found.write(path)
     if json:
         console.print_json({**found.as_json(), "written": [str(path) for path in output or ()]})
+    else:
+        _print(found)
+        for path in output or ():
+            console.show(f"written: {path}")
+    if fail_if_worse is not None:
+        _fail_if_worse(found, fail_if_worse)
+
+
+class OptionalMargin(TyperCommand):
+    """A command whose ``--fail-if-worse`` may lack its number, for which Typer has no option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with a margin of 0 where none follows."""
+        option = "--fail-if-worse"
+        given = list(args)
+        for at, word in enumerate(given):
+            following = given[at + 1] if at + 1 < len(given) else ""
+            if word == option and not _is_number(following):
+                given[at] = f"{option}=0"
+        return super().parse_args(ctx, given)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_margin(margin: float | None, baseline: str | None) -> None:
+    if margin is None:
         return
-    _print(found)
-    for path in output or ():
-        console.show(f"written: {path}")
+    if not 0.0 <= margin < float("inf"):
+        raise UsageError(f"the margin of --fail-if-worse must be a number from 0, not {margin}.")
+    if baseline == "all":
+        raise UsageError("--fail-if-worse needs one baseline; name it with --baseline NAME.")
+
+
+def _fail_if_worse(found: Comparison, margin: float) -> None:
+    """Exit 1 if an entry is significantly worse; raise if that cannot be decided."""
+    from rankwright.comparison.tables import difference
+
+    metric = found.metrics[0]
+    worse = found.worse(margin)
+    beyond = f" by more than {margin:g}" if margin else ""
+    for test in worse:
+        typer.echo(
+            f"rankwright: {test.ranker} is significantly worse than {test.baseline}{beyond}: "
+            f"{metric} {difference(found, test.ranker, metric)}, p = {test.adjusted:.2g}.",
+            err=True,
+        )
+    if worse:
+        raise typer.Exit(1)
+    for label, reason in found.failures.items():
+        raise DataError(f"--fail-if-worse cannot decide, as {label} could not be run: {reason}")
+    others = [label for label in found.rankers if label != found.baseline]
+    tests = [found.test(label, metric) for label in others]
+    if not tests or any(test is None or test.adjusted != test.adjusted for test in tests):
+        raise DataError(
+            f"--fail-if-worse cannot decide: {metric} has no test against {found.baseline}; it "
+            "needs another ranker, and two queries with a value."
+        )
 
 
 def say_compiling(found: Comparison) -> None:
@@ -160,7 +230,7 @@ def comparison_table(found: Comparison) -> Table:
 
 def _print(found: Comparison) -> None:
     console.out.print(comparison_table(found))
-    for line in found.remarks():
+    for line in (*found.differences(), *found.remarks()):
         console.show(line)
     console.show(found.about())
     say_compiling(found)

@@ -12,7 +12,7 @@ import typer
 
 from rankwright import __version__
 from rankwright.cli import clicks, console, interleave
-from rankwright.cli.compare import compare, demo
+from rankwright.cli.compare import OptionalMargin, compare, demo
 from rankwright.cli.convert import convert, synthetic
 from rankwright.cli.evaluate import evaluate
 from rankwright.cli.explain import explain
@@ -41,7 +41,7 @@ app.command()(inspect)
 app.command()(train)
 app.command()(tune)
 app.command()(evaluate)
-app.command()(compare)
+app.command(cls=OptionalMargin)(compare)
 app.command()(rank)
 app.command()(explain)
 app.command()(convert)

@@ -338,13 +338,15 @@ def _tests(
     """Yield the test of each pair and metric, p-values adjusted within a metric."""
     for name, metric in metrics.items():
         values = {label: columns[name] for label, columns in pooled.per_query.items()}
+        bounds = metric.bounds[0] - metric.bounds[1], metric.bounds[1] - metric.bounds[0]
         found = {pair: tested(values[pair[0]], values[pair[1]]) for pair in pairs}
         p_values = {pair: p_value for pair, (_, p_value) in found.items()}
         known = {pair: p_value for pair, p_value in p_values.items() if not np.isnan(p_value)}
         adjusted: Any = {**p_values, **(CORRECTIONS[correction](known) if correction else {})}
         for label, other in pairs:
-            gain = values[label] - values[other]
-            gain = (gain if metric.maximise else -gain)[~np.isnan(gain)]
+            change = values[label] - values[other]
+            interval = _interval(tested.cache, change, tested.weight, bounds, tested.seed)
+            gain = (change if metric.maximise else -change)[~np.isnan(change)]
             wins, losses = int((gain > _TIE).sum()), int((gain < -_TIE).sum())
             yield PairedTest(
                 ranker=label,
@@ -356,6 +358,8 @@ def _tests(
                 wins=wins,
                 ties=len(gain) - wins - losses,
                 losses=losses,
+                low=interval.low,
+                high=interval.high,
             )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from rankwright.comparison.pages import write_page
 from rankwright.comparison.result import Comparison, PairedTest
-from rankwright.comparison.tables import CORRECTIONS
+from rankwright.comparison.tables import CORRECTIONS, difference
 from rankwright.comparison.tables import about as sentence_of
 from rankwright.core.order import ranking
 from rankwright.core.rng import stream
@@ -116,6 +116,7 @@ def _ranker(comparison: Comparison, label: str) -> dict[str, Any]:
         },
         "tests": {
             metric: {
+                "difference": difference(comparison, label, metric),
                 "p": short(test.adjusted),
                 "significant": test.significant,
                 "better": (test.difference > 0) == comparison.maximise[metric],

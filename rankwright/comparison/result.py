@@ -115,6 +115,8 @@ class PairedTest:
         the comparison has no correction.
     wins, ties, losses : int
         Queries on which the entry is better than the baseline, as good, and worse.
+    low, high : float
+        95 % interval of the difference, not corrected for several tests; NaN without one.
     """
 
     ranker: str
@@ -126,6 +128,8 @@ class PairedTest:
     wins: int
     ties: int
     losses: int
+    low: float = np.nan
+    high: float = np.nan
 
     @property
     def significant(self) -> bool:
@@ -141,6 +145,8 @@ class PairedTest:
             difference=-self.difference,
             wins=self.losses,
             losses=self.wins,
+            low=-self.high,
+            high=-self.low,
         )
 
 
@@ -275,6 +281,32 @@ class Comparison:
                 return test if test.ranker == ranker else test.reversed()
         return None
 
+    def worse(self, margin: float = 0.0, metric: str | None = None) -> list[PairedTest]:
+        """Return the tests of the entries that are significantly worse than the baseline.
+
+        Parameters
+        ----------
+        margin : float, default 0
+            If above 0, the 95 % interval of the difference must also lie wholly beyond the margin.
+        metric : str
+            The headline metric by default.
+        """
+        if not 0.0 <= margin < np.inf:
+            raise UsageError(f"the margin must be a number from 0, not {margin}.")
+        metric = metric or self.metrics[0]
+        if metric not in self.metrics:
+            raise UsageError(unknown("metric in this comparison called", metric, self.metrics))
+        tests = (self.test(label, metric) for label in self.rankers)
+        sign = 1.0 if self.maximise[metric] else -1.0
+        return [
+            test
+            for test in tests
+            if test is not None
+            and test.significant
+            and sign * test.difference < 0.0
+            and (margin == 0.0 or max(sign * test.low, sign * test.high) < -margin)
+        ]
+
     def learning_curve(self, ranker: str, metric: str | None = None) -> dict[str, Any] | None:
         """Return the curves by round, averaged over the folds as far as all of them go.
 
@@ -311,9 +343,10 @@ class Comparison:
         """Return the table as a frame of pandas, polars or pyarrow.
 
         A row per ranker; of each metric the mean, ``low`` and ``high`` of its interval, the
-        adjusted ``p`` against the baseline, and the ``mark``: "+" or "-" where it is significantly
-        better or worse, or the letters of the rankers it is better than, where all pairs were
-        tested. With ``long=True`` a row per ranker and metric, as `records` returns them.
+        ``difference`` to the baseline with its ``low`` and ``high``, the adjusted ``p`` against the
+        baseline, and the ``mark``: "+" or "-" where it is significantly better or worse, or the
+        letters of the rankers it is better than, where all pairs were tested. With ``long=True`` a
+        row per ranker and metric, as `records` returns them.
         """
         import narwhals as nw
 
@@ -458,6 +491,8 @@ class Comparison:
             "high": found.high,
             "queries": self.n_queries(label, metric),
             "difference": None if test is None else test.difference,
+            "difference_low": None if test is None else test.low,
+            "difference_high": None if test is None else test.high,
             "p_value": None if test is None else test.p_value,
             "adjusted": None if test is None else test.adjusted,
             "wins": None if test is None else test.wins,
@@ -470,6 +505,10 @@ class Comparison:
     def remarks(self) -> list[str]:
         """Return lines on entries that failed or need a remark."""
         return tables.remarks(self)
+
+    def differences(self) -> list[str]:
+        """Return lines with the differences to the baseline and their 95 % intervals."""
+        return tables.differences(self)
 
     def about(self) -> str:
         """Return the sentence under the table: how it was made and what its marks mean."""

@@ -127,7 +127,33 @@ def as_text(found: Comparison) -> str:
         )
         for row in table
     ]
-    return "\n".join([*lines, *remarks(found), about(found)])
+    return "\n".join([*lines, *differences(found), *remarks(found), about(found)])
+
+
+def differences(found: Comparison) -> list[str]:
+    """Return lines with the differences to the baseline; none if all pairs are tested."""
+    others = [label for label in found.rankers if label != found.baseline]
+    if found.all_pairs or not others:
+        return []
+    width = max(map(len, others))
+    return [
+        f"Differences to {found.baseline}, with 95 % intervals (not corrected for several tests):",
+        *(
+            f"  {label:<{width}}  "
+            + ", ".join(f"{metric} {difference(found, label, metric)}" for metric in found.metrics)
+            for label in others
+        ),
+    ]
+
+
+def difference(found: Comparison, label: str, metric: str) -> str:
+    """Return the difference of an entry to the baseline with its interval, as text."""
+    test = found.test(label, metric)
+    if test is None or not math.isfinite(test.difference):
+        return "–"
+    if math.isnan(test.low):
+        return f"{test.difference:+.4f}"
+    return f"{test.difference:+.4f} ({test.low:+.4f} to {test.high:+.4f})"
 
 
 def remarks(found: Comparison) -> list[str]:
@@ -150,7 +176,9 @@ def as_html(found: Comparison) -> str:
         html.append(
             f"<tr><th>{escape(label)}</th><td colspan={len(head) - 1}>{escape(why)}</td></tr>"
         )
-    return "".join([*html, f"</tbody></table><p>{escape(about(found))}</p>"])
+    shown = "<br>".join(map(escape, differences(found)))
+    below = f"<p>{shown}</p>" if shown else ""
+    return "".join([*html, f"</tbody></table>{below}<p>{escape(about(found))}</p>"])
 
 
 def _row(found: Comparison, label: str) -> list[str]:
@@ -305,7 +333,7 @@ def to_markdown(
 
 
 def columns(found: Comparison) -> dict[str, list[Any]]:
-    """Return a row per ranker: of each metric the mean, its interval, p-value and mark."""
+    """Return a row per ranker: of each metric the mean, difference, intervals, p-value and mark."""
     table = {"ranker": list(found.rankers)} | (
         {"letter": list(letters(found).values())} if found.all_pairs else {}
     )
@@ -317,6 +345,10 @@ def columns(found: Comparison) -> dict[str, list[Any]]:
         result[f"{metric} high"] = [one.high for one in at]
         if not found.all_pairs:
             tests = [found.test(label, metric) for label in found.rankers]
+            for end, field in (("", "difference"), (" low", "low"), (" high", "high")):
+                result[f"{metric} difference{end}"] = [
+                    None if test is None else getattr(test, field) for test in tests
+                ]
             result[f"{metric} p"] = [None if test is None else test.adjusted for test in tests]
         result[f"{metric} mark"] = [marks(found, label, metric) for label in found.rankers]
     result["seconds"] = [found.seconds[label] for label in found.rankers]

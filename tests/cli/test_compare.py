@@ -117,6 +117,40 @@ def test_tests_and_tables_are_chosen_by_options(file, cache, tmp_path):
     assert plain["tests"][0]["adjusted"] == plain["tests"][0]["p_value"]
 
 
+def test_a_ranker_that_is_significantly_worse_fails(cache, tmp_path):
+    data = small_data(queries=15, documents=8)
+    data.X[:, 0], data.X[:, 1] = data.y, -data.y
+    save(data, tmp_path / "data.csv")
+    command = ("compare", tmp_path / "data.csv", "--folds", 3, "--cache", cache, "--metrics", "map",
+               "--rankers", "good=column:1,bad=column:2,same=column:1")  # fmt: skip
+    assert "Differences to good, with 95 % intervals" in run(*command).stdout
+    for margin in ([], ["0.01"]):
+        done = run(*command, "--fail-if-worse", *margin, code=1)
+        said = done.stderr.splitlines()[-1]
+        beyond = " by more than 0.01" if margin else ""
+        assert said.startswith(f"rankwright: bad is significantly worse than good{beyond}: map -0.")
+    assert run_json(*command, "--fail-if-worse=0.9999")["failures"] == {}
+    failed = run(*command, "--fail-if-worse", "--json", code=1)
+    assert failed.stdout.startswith("{")
+    run(*command, "--fail-if-worse", "--baseline", "bad")
+
+
+def test_a_gate_that_cannot_decide_is_an_error(cache, tmp_path, file):
+    data = small_data(queries=9, documents=6)
+    data.X[0, 0] = float("nan")
+    save(data, tmp_path / "holes.csv")
+    options = ("--folds", 3, "--cache", cache, "--metrics", "map", "--fail-if-worse")
+    rankers = ("--rankers", "first=column:1,ranksvm")
+    done = run("compare", tmp_path / "holes.csv", *rankers, *options, code=2)
+    assert "--fail-if-worse cannot decide, as ranksvm could not be run: " in done.stderr
+    done = run("compare", file, "--rankers", "first=column:1", *options, code=2)
+    assert "cannot decide: map has no test" in done.stderr
+    said = sentence("compare", file, *rankers, *options, "--baseline", "all")
+    assert "needs one baseline" in said
+    said = sentence("compare", file, *rankers, *options, "-1")
+    assert "must be a number from 0" in said
+
+
 def test_wrong_names_are_reported_before_anything_is_read(file, cache, tmp_path):
     said = sentence("compare", "no-such-file.txt", "--rankers", "rankswm")
     assert said.startswith("there is no ranker 'rankswm'; did you mean ranksvm")

@@ -15,7 +15,7 @@ from rankwright.comparison.report import report_content
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
 from rankwright.errors import UsageError
-from rankwright.metrics.significance import Interval
+from rankwright.metrics.significance import Interval, bootstrap_interval
 
 QUERIES = 40
 
@@ -104,6 +104,43 @@ def test_the_caption_says_how_it_was_tested(found):
         r"most 0.05, Holm's correction over the 3 tests of each metric)."
     )
     assert r"\caption{Mine: 5\%}" in found.to_latex(caption=r"Mine: 5\%")
+
+
+def test_differences_to_the_baseline_have_intervals(found, pairs, tmp_path):
+    """The 40 differences of p@1 are 16 times 1, and otherwise 0."""
+    test = found.test("good & new", "p@1")
+    difference = np.repeat([1.0, 0.0], [16, 24])
+    expected = bootstrap_interval(difference, bounds=(-1, 1))
+    assert test.difference == expected.mean
+    assert 0.2 < test.low < 0.4 < test.high < 0.6
+    assert (test.low, test.high) == pytest.approx((expected.low, expected.high), abs=0.01)
+    back = test.reversed()
+    assert (back.low, back.high) == (-test.high, -test.low)
+    reported = found.as_json()["tests"][0]
+    assert (reported["low"], reported["high"]) == (test.low, test.high)
+    shown = f"+0.4000 ({test.low:+.4f} to {test.high:+.4f})"
+    lines = str(found).splitlines()
+    assert lines[5].startswith("Differences to base_1, with 95 % intervals")
+    assert lines[6].startswith(f"  good & new  p@1 {shown}, pair_error -0.4000 (")
+    assert shown in found._repr_html_()
+    found.write(tmp_path / "t.html")
+    assert shown in (tmp_path / "t.html").read_text()
+    frame = found.to_frame()
+    assert frame["p@1 difference low"].tolist()[1] == test.low
+    assert found.to_frame(long=True)["difference_high"].tolist()[2] == test.high
+    assert "Differences to" not in str(pairs)
+
+
+def test_entries_that_are_worse_are_named_for_a_gate(found):
+    assert [test.ranker for test in found.worse()] == ["bad"]
+    high = found.test("bad", "p@1").high  # the best that the difference may be
+    assert [test.ranker for test in found.worse(-high - 0.01)] == ["bad"]
+    assert found.worse(-high + 0.01) == []
+    assert [test.ranker for test in found.worse(0.1, "pair_error")] == ["bad"]
+    with pytest.raises(UsageError, match="the margin must be a number from 0"):
+        found.worse(-0.1)
+    with pytest.raises(UsageError, match="metric in this comparison called 'map'"):
+        found.worse(metric="map")
 
 
 def test_letters_mark_all_pairs(pairs):
