@@ -8,13 +8,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.utils.metadata_routing import get_routing_for_object
 
+from rankwright.comparison.entries import chooses_columns, features_for, fit_with_queries
 from rankwright.comparison.pooled import TestQueries
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.frames import frame_of_columns
+from rankwright.data.frames import frame_columns, frame_of_columns
 from rankwright.data.query_folds import folds_of_queries
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError, counted
@@ -55,7 +54,7 @@ def cross_validate(
     ranker : Ranker, str or scikit-learn estimator
         Not changed: a copy is fitted in each fold. A name stands for that ranker with its defaults.
         Other estimators, such as a pipeline with a ranker at its end, are given ``qid`` if they
-        take it.
+        take it. A pipeline is given a frame if ``X`` is one, or is data with feature names.
     X, y, qid, group_sizes, sample_weight, query_weight, features, drop
         The data, as for `Ranker.fit`: arrays, a frame with names of columns, or RankingData.
     cv : int, splitter or iterable of (train, test), default 5
@@ -103,9 +102,12 @@ def cross_validate(
     for train, test in folds_of_queries(data, cv, random_state):
         one, held_out = clone(made), data.select(test)
         began = time.perf_counter()
-        _fit(one, data.select(train))
+        if isinstance(one, Ranker):
+            one.fit(data.select(train))
+        else:
+            fit_with_queries(one, _features(one, X, data, train), data.select(train))
         fitted = time.perf_counter()
-        found = one.predict(held_out if isinstance(one, Ranker) else held_out.X)
+        found = one.predict(held_out if isinstance(one, Ranker) else _features(one, X, data, test))
         predicted = time.perf_counter()
         scores[data.rows_of(test)] = found
         folds.append(
@@ -267,12 +269,15 @@ class CrossValidation:
         return "\n".join([f"CrossValidation ({about}, convention {convention})", *lines])
 
 
-def _fit(estimator: Any, data: RankingData) -> None:
-    """Fit a ranker of ours, or any estimator: with the query ids, if it takes them."""
-    if isinstance(estimator, Ranker):
-        estimator.fit(data)
-        return
-    with config_context(enable_metadata_routing=True):
-        takes = get_routing_for_object(estimator).consumes("fit", ["qid"])
-        named = {"qid": np.repeat(data.qid, data.sizes)} if takes else {}
-        estimator.fit(data.X, data.y, **named)
+def _features(estimator: Any, X: Any, data: RankingData, queries: I64) -> Any:
+    """Return the features of some queries: of a frame, its own columns where they are wanted."""
+    names = frame_columns(X) or []
+    if chooses_columns(estimator) and names and set(data.feature_names or ()) <= set(names):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        if not frame.implementation.is_pyarrow():  # which scikit-learn does not take
+            rows = data.rows_of(queries)
+            rows = rows if data.row is None else data.row[rows]
+            return frame[rows, list(data.feature_names or ())].to_native()
+    return features_for(estimator, data.select(queries))

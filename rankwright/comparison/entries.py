@@ -17,11 +17,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rankwright import registry
 from rankwright.comparison.key_values import parse_parameters
@@ -29,7 +32,7 @@ from rankwright.comparison.result import Entry
 from rankwright.core.parameters import PARTS
 from rankwright.core.types import F64, I64
 from rankwright.data.content import content_digest
-from rankwright.data.frames import column_of
+from rankwright.data.frames import column_of, columns_of_features, frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
@@ -48,6 +51,7 @@ KINDS_OF_TEXT = {
 _COMMA = re.compile(r",(?![^\[({]*[\])}])")  # not within brackets
 _COLON = re.compile(r":(?![^\[({]*[\])}])")
 _TEXT = re.compile(rf"(?:([^:=]+)=)?\s*({'|'.join(KINDS_OF_TEXT)}):(.*)")
+_BY_QUERY = ("qid", "group", "group_id")  # of ``fit``, in order of preference
 _OF_THE_COMPARISON = ("n_jobs", "verbose", "convention")
 
 
@@ -258,8 +262,9 @@ def called(run: Callable[[], Scored]) -> Scored:
 class EstimatorScorer:
     """An estimator with ``fit`` and ``predict``, cloned and fitted in every fold.
 
-    ``fit`` gets the queries where it takes ``qid``, ``group`` or ``group_id``, the validation set
-    where it takes ``eval_set``, and weights where the data has them. A classifier ranks by the
+    ``fit`` gets the queries where it takes ``qid``, ``group`` or ``group_id``, or routes ``qid`` to
+    a ranker of a pipeline, the validation set where it takes ``eval_set``, and weights where the
+    data has them. A pipeline gets a frame if the features have names. A classifier ranks by the
     expected grade: the sum over grades of grade times predicted probability.
     """
 
@@ -278,9 +283,10 @@ class EstimatorScorer:
     def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
         """Return the scores of a clone fitted to train."""
         made = _seeded(_cloned(self.estimator), seed)
-        X, arguments = _matrix(fold.train), _fit_arguments(made, fold.train, fold.valid)
+        X = features_for(made, fold.train)
+        arguments = _fit_arguments(made, fold.train, fold.valid)
         began = time.perf_counter()
-        made.fit(X, fold.train.y, **arguments)
+        fit_with_queries(made, X, fold.train, **arguments)
         seconds = time.perf_counter() - began
         curve, best = _learning_curve(made)
         return Scored(_scores(made, fold.test), seconds, curve, best)
@@ -357,6 +363,45 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**dict.fromkeys(names, seed)) if names else estimator
 
 
+def features_for(estimator: Any, data: RankingData) -> Any:
+    """Return the features as an estimator takes them: a frame, an array or a CSR matrix.
+
+    A pipeline or column transformer of scikit-learn is given a frame if the features have names,
+    since it may choose its columns by name.
+    """
+    if data.feature_names is None or sparse.issparse(data.X) or not chooses_columns(estimator):
+        return _matrix(data)
+    columns = columns_of_features(data)
+    if find_spec("pandas") is not None:
+        return frame_of_columns(columns, "pandas")
+    return frame_of_columns(columns, "polars") if find_spec("polars") is not None else data.X
+
+
+def chooses_columns(estimator: Any) -> bool:
+    """Whether an estimator is, or holds, a pipeline or a column transformer."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import FeatureUnion, Pipeline
+
+    kinds = (ColumnTransformer, FeatureUnion, Pipeline)
+    parts = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    return isinstance(estimator, kinds) or any(isinstance(part, kinds) for part in parts)
+
+
+def fit_with_queries(estimator: Any, X: Any, data: RankingData, **arguments: Any) -> None:
+    """Fit an estimator, such as a pipeline that ends in a ranker, with query ids if it takes them.
+
+    They are routed as scikit-learn's metadata routing does, which need not be enabled.
+    """
+    routed = hasattr(estimator, "get_metadata_routing") and not arguments.keys() & set(_BY_QUERY)
+    if routed:
+        with config_context(enable_metadata_routing=True):
+            if get_routing_for_object(estimator).consumes("fit", ["qid"]):
+                qid = np.repeat(data.qid, data.sizes)
+                estimator.fit(X, data.y, qid=qid, **arguments)
+                return
+    estimator.fit(X, data.y, **arguments)
+
+
 def _matrix(data: RankingData) -> Any:
     """Return the features as other libraries take them: an array or a CSR matrix."""
     return sparse.csr_matrix(data.X) if sparse.issparse(data.X) else data.X
@@ -365,7 +410,7 @@ def _matrix(data: RankingData) -> Any:
 def _fit_arguments(estimator: Any, train: RankingData, valid: RankingData | None) -> dict[str, Any]:
     """Return what ``fit`` takes beside X and y: queries, weights and the validation set."""
     known = inspect.signature(estimator.fit).parameters
-    by_query = next((name for name in ("qid", "group", "group_id") if name in known), None)
+    by_query = next((name for name in _BY_QUERY if name in known), None)
     found: dict[str, Any] = {}
     if by_query is not None:
         found[by_query] = _queries(train, by_query)
@@ -413,7 +458,7 @@ def _weights(data: RankingData, *, per_query: bool) -> F64 | None:
 def _scores(fitted: Any, test: RankingData) -> F64:
     if isinstance(fitted, Ranker):
         return fitted.predict(test)
-    X = _matrix(test)
+    X = features_for(fitted, test)
     if hasattr(fitted, "inplace_predict"):  # XGBoost's booster, whose predict wants a DMatrix
         found = fitted.inplace_predict(X)
     elif hasattr(fitted, "predict_proba") and hasattr(fitted, "classes_"):

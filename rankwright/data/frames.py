@@ -329,15 +329,23 @@ def columns_of_data(data: RankingData) -> dict[str, Any]:
         values = getattr(data, role)
         if values is not None:
             columns[role] = values
-    X = data.X.toarray() if sparse.issparse(data.X) else data.X
-    for name, values in zip(feature_columns(data), X.T, strict=True):
+    features = columns_of_features(data)
+    for name in features:
         if name in columns:
             raise DataError(
                 f"a feature is named {quoted(name)}, as is the column of another thing; rename it."
             )
-        known = (data.categories or {}).get(name)
-        columns[name] = values if known is None else CategoryColumn(values, known)
-    return columns
+    return columns | features
+
+
+def columns_of_features(data: RankingData) -> dict[str, Any]:
+    """Return feature name -> values, one value per document; sparse features become dense."""
+    X = data.X.toarray() if sparse.issparse(data.X) else data.X
+    known = data.categories or {}
+    return {
+        name: CategoryColumn(values, known[name]) if name in known else values
+        for name, values in zip(feature_columns(data), X.T, strict=True)
+    }
 
 
 def frame_columns(X: Any) -> list[str] | None:

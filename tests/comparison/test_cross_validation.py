@@ -1,13 +1,16 @@
 """`cross_validate` against the loop written out, for every kind of input and of folds."""
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import get_config
+from sklearn import config_context, get_config
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from small_data import small_data
 
 import rankwright as rw
@@ -94,6 +97,50 @@ def test_estimators_of_scikit_learn(made, takes_qid):
         np.testing.assert_allclose(found.scores[test], scores, atol=1e-6)
         assert type(fold.estimator) is type(made)
     assert len(found.estimators) == 3
+
+
+def by_name(last):
+    """A pipeline that chooses its columns by their names."""
+    columns = ColumnTransformer(
+        [("scaled", StandardScaler(), ["b", "a"]), ("kind", OneHotEncoder(), ["kind"])]
+    )
+    return make_pipeline(columns, last)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", "data"])
+@pytest.mark.parametrize("last", [rw.RankSVM(), Ridge()], ids=["ranker", "ridge"])
+def test_pipelines_choose_columns_of_a_frame_by_name(backend, last):
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(query=QID, grade=Y)
+    frame["kind"] = pd.Categorical(np.where(X[:, 2] > 0, "new", "old"))
+    features = frame.drop(columns=["query", "grade"])
+    expected = np.full(len(Y), np.nan)
+    for train, test in rw.QueryFolds(3).split(X, Y, QID):
+        made = by_name(clone(last))
+        with config_context(enable_metadata_routing=True):
+            routed = {"qid": QID[train]} if isinstance(last, rw.RankSVM) else {}
+            made.fit(features.iloc[train], Y[train], **routed)
+        expected[test] = made.predict(features.iloc[test])
+    if backend == "data":
+        given = rw.RankingData.from_frame(frame, qid="query", label="grade")
+        found = rw.cross_validate(by_name(last), given, cv=3)
+    else:
+        given = nw.from_native(frame)
+        given = {"pandas": frame, "polars": given.to_polars(), "pyarrow": given.to_arrow()}[backend]
+        found = rw.cross_validate(by_name(last), given, "grade", qid="query", cv=3)
+    np.testing.assert_allclose(found.scores, expected, atol=1e-5)
+
+
+def test_a_pipeline_sees_the_types_of_the_columns():
+    frame = pd.DataFrame({"count": (10 * X[:, 0]).astype(int), "value": X[:, 1]})
+    chosen = ColumnTransformer([("whole", StandardScaler(), make_column_selector("count"))])
+    of_type = ColumnTransformer(
+        [("whole", StandardScaler(), make_column_selector(dtype_include=int))]
+    )
+    expected, found = (
+        rw.cross_validate(make_pipeline(one, Ridge()), frame, Y, qid=QID, cv=3).scores
+        for one in (chosen, of_type)
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_it_prints_and_becomes_frames():

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import xgboost
 from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from small_data import small_data
 
@@ -249,6 +252,40 @@ def test_an_estimator_is_fitted_in_each_fold(estimator, by_hand, data, cache, ca
     assert found.seconds[label] > 0
     assert (found.sizes[label], found.models, found.notes) == (None, {}, {})
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("last", [Ridge(), rw.MEMR()], ids=["ridge", "ranker"])
+def test_a_pipeline_chooses_columns_by_name(last, data, cache):
+    kinds = np.random.default_rng(0).integers(0, 2, data.n_documents).astype(float)
+    named = RankingData.from_arrays(
+        np.column_stack([data.X, kinds]), data.y, qid=np.repeat(data.qid, data.sizes),
+        feature_names=[*"abcdef", "kind"], categories={"kind": ["new", "old"]},
+    )  # fmt: skip
+    columns = ColumnTransformer(
+        [("scaled", StandardScaler(), ["b", "a"]), ("kind", OneHotEncoder(), ["kind"])]
+    )
+    entries = {"fitted in each fold": make_pipeline(columns, last)}
+    found = compare(named, entries, folds=3, cache=cache, metrics="ndcg@10")
+    assert found.failures == {}
+    by_place = ColumnTransformer(
+        [("scaled", StandardScaler(), [1, 0]), ("kind", OneHotEncoder(), [6])]
+    )
+    expected = []
+    for train, _, test in k_folds(named, 3):
+        made = make_pipeline(by_place, clone(last))
+        with config_context(enable_metadata_routing=True):
+            qid = {"qid": np.repeat(train.qid, train.sizes)} if isinstance(last, rw.MEMR) else {}
+            made.fit(train.X, train.y, **qid)
+        expected.append(made.predict(test.X))
+    for ours, theirs in zip(found.scores["fitted in each fold"], expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    frame = named.to_frame().drop(columns=["qid", "label"])
+    with config_context(enable_metadata_routing=True):
+        qid = {"qid": np.repeat(named.qid, named.sizes)} if isinstance(last, rw.MEMR) else {}
+        fitted = make_pipeline(columns, clone(last)).fit(frame, named.y, **qid)
+    with pytest.warns(UserWarning, match="fitted before this comparison"):
+        scored = compare(named, {"fitted": fitted}, folds=3, cache=cache, metrics="ndcg@10")
+    assert scored.failures == {}
 
 
 def test_an_estimator_stands_beside_our_rankers_and_is_tested_against_them(data, cache, tmp_path):
