@@ -171,9 +171,9 @@ def bootstrap_interval(
     """Return the mean over queries and its interval from a studentised bootstrap.
 
     For a difference, pass ``a - b`` of the same queries. In simulations with 10 and 20 queries of
-    skewed metrics, 95 % intervals contained the true mean in 94 to 98 % of samples; with 5 queries,
-    86 to 96 %. One query has no interval: both limits are NaN. If all values are equal and there
-    are no ``bounds``, the interval is that value.
+    skewed metrics, 95 % intervals contained the true mean in 93 to 100 % of samples; with 5
+    queries, in 87 to 99 %. One query has no interval: both limits are NaN. If all values are equal
+    and there are no ``bounds``, the interval is that value.
 
     Parameters
     ----------
