@@ -176,10 +176,11 @@ def _fit_with_progress(
     """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
     from rankwright.data.click_log import ClickLog
     from rankwright.data.ranking_data import RankingData
+    from rankwright.rankers.base import keeping_best
 
     model = ranker.make_model()
     total = next((getattr(model, name) for name in ROUNDS if hasattr(model, name)), None)
-    with round_progress(ranker.name, total) as progress:
+    with round_progress(ranker.name, total) as progress, keeping_best(ranker):
         if isinstance(data, RankingData):
             ranker.fit(data, eval_set=valid, progress=progress, checkpoint=checkpoint)
         elif isinstance(data, ClickLog):
@@ -349,13 +350,16 @@ def _auto_settings(settings: list[str] | None) -> dict[str, Any]:
 
 def _choose_auto(data: RankingData, valid: RankingData | None, **common: Any) -> Chosen:
     """Return what `rankwright.auto` finds, with a bar over its fits."""
-    from rankwright.comparison.auto import auto
+    from rankwright.comparison.auto import AutoInterrupted, auto
 
     with round_progress("auto", None) as progress:
 
         def on_progress(fit: int, fits: int, name: str, t: int, text: str) -> None:
             progress(fit, f"{name}, round {t}: {text}", fits)
 
-        chosen = auto(data, eval_set=valid, on_progress=on_progress, **common)
+        try:
+            chosen = auto(data, eval_set=valid, on_progress=on_progress, **common)
+        except AutoInterrupted as ended:
+            chosen = ended.chosen
     console.say(chosen.why)
     return chosen

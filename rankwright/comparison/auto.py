@@ -122,6 +122,20 @@ class Chosen:
         return {"why": self.why, "candidates": [asdict(each) for each in self.candidates]}
 
 
+class AutoInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended `auto`.
+
+    Attributes
+    ----------
+    chosen : Chosen
+        The best so far.
+    """
+
+    def __init__(self, chosen: Chosen) -> None:
+        super().__init__(chosen.why)
+        self.chosen = chosen
+
+
 def auto(
     X: Any,
     y: Any = None,
@@ -158,8 +172,13 @@ def auto(
     Returns
     -------
     Chosen
-        Its ``ranker`` is fitted to all queries. Ctrl-C keeps the best so far, which is fitted to
-        most of them.
+        Its ``ranker`` is fitted to all queries.
+
+    Raises
+    ------
+    AutoInterrupted
+        After Ctrl-C. It is a KeyboardInterrupt whose ``chosen`` is the best so far; that ranker is
+        fitted to most queries.
 
     Examples
     --------
@@ -192,7 +211,11 @@ def auto(
     name = metric_name(metric, selects)
     found = tuple(one.candidate for one in tried)
     seconds = time.perf_counter() - began
-    return Chosen(fitted, _why(outline, search, fitted, name, where, seconds), found, name, seconds)
+    why = _why(outline, search, fitted, name, where, seconds)
+    chosen = Chosen(fitted, why, found, name, seconds)
+    if search.interrupted:
+        raise AutoInterrupted(chosen)
+    return chosen
 
 
 def _pooled(data: RankingData, valid: RankingData) -> RankingData:
@@ -305,14 +328,16 @@ class _Search:
         """Return the best on validation data, or without them the first."""
         self._fits = len(self.tried) if valid is not None else 1
         for one in self.tried:
+            fit = one.make()
             try:
-                fit = one.make().fit(data, eval_set=valid, progress=self._progress(one))
+                fit.fit(data, eval_set=valid, progress=self._progress(one))
             except RankwrightError as error:
                 one.failed = error
                 continue
             except (KeyboardInterrupt, _TimeUpError) as ended:
                 self._end(ended)
-                break
+                if not hasattr(fit, "interrupted_"):
+                    break
             self._done += 1
             one.last = fit
             if valid is None:
@@ -320,8 +345,7 @@ class _Search:
                 return fit, ""
             (one.per_query,) = evaluate(valid, fit.predict(valid), self.metric).per_query.values()
             self._value(one)
-            if fit.interrupted_:
-                self.interrupted = True
+            if self.interrupted:
                 break
         best = self._best([one for one in self.tried if one.per_query is not None])
         best.note(weight=1.0)
@@ -436,7 +460,7 @@ class _Search:
             expected = left * fit.seconds + _SPARE * fit.seconds / one.share
             if len(fits) == 1:  # which may have loaded what later ones find there
                 expected = 0.0
-            if left and not self._is_time(expected):
+            if left and not fit.ranker.interrupted_ and not self._is_time(expected):
                 raise _TimeUpError
 
         try:
@@ -567,8 +591,6 @@ class _Search:
             rounds = one.scored.rounds_for(data.n_queries)
             made = made if rounds is None else with_rounds(made, rounds)
             found.append(made.fit(data, progress=self._progress(one)))
-            if found[-1].interrupted_:
-                raise KeyboardInterrupt
             self._done += 1
         return found
 

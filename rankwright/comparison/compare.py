@@ -718,8 +718,6 @@ def _fit(task: Task) -> str | None:
         else:
             fitted = made.fit(train, eval_set=valid)
         seconds, compiling = watch.seconds, from_start.compile_seconds
-        if fitted.interrupted_:  # a ranker keeps what it has; a comparison is not half done
-            raise KeyboardInterrupt
         scores = fitted.predict(test)
     except RankwrightError as error:
         return str(error)
@@ -769,11 +767,9 @@ def warm_up(made: Ranker, train: RankingData, valid: RankingData | None) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on so few queries they mean nothing
         try:
-            small = clone(made).fit(parts[0], eval_set=parts[1], progress=_end_soon)
+            clone(made).fit(parts[0], eval_set=parts[1], progress=_end_soon)
         except Exception:  # the fit that counts will say what is wrong
             return
-    if small.interrupted_:
-        raise KeyboardInterrupt
 
 
 def _some_queries(data: RankingData) -> RankingData:

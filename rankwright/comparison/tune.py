@@ -430,8 +430,6 @@ class Search:
                     watcher = _Pruner(trial, self.optuna, self.maximise)
                 fitted = clone(made) if fits else made
                 fits.append(fitted.fit(train, eval_set=valid, progress=watcher))
-                if fitted.interrupted_:  # half a fit is not a trial
-                    raise KeyboardInterrupt
                 found.append(judged(fitted, valid, self.selects, self.metric))
                 if self.valid is None:
                     self._prune_by_folds(trial, found)

@@ -24,7 +24,7 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
-from rankwright.rankers.base import Ranker, print_round
+from rankwright.rankers.base import Ranker, interruption, print_round
 from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import refuse_categories, valid_data
 from rankwright.rankers.selection import (
@@ -129,6 +129,8 @@ def fit(
     ranker.interrupted_ = callback.interrupted
     ranker._with_qid = parts.n_queries > 1
     ranker._note_features(parts)  # type: ignore[arg-type]
+    if ranker.interrupted_:
+        raise interruption(ranker)
     return ranker
 
 

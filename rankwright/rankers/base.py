@@ -19,7 +19,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import wraps
 from numbers import Integral
@@ -132,7 +133,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     best_iteration_ : int
         The iteration that is kept, counted from 1; trees and rules of ``start`` count.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit after some iterations, of which the best is kept.
+        Whether Ctrl-C ended the fit after some iterations. The ranker then keeps the best of them
+        and can be used, and ``fit`` raises KeyboardInterrupt, which ends a loop of fits too.
     resumed_from_ : int or None
         The iteration that the fit resumed from, by its checkpoint.
     n_features_in_ : int
@@ -488,6 +490,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
         warn_of_equal_scores(self.model_, data)
+        if self.interrupted_:
+            raise interruption(self)
         return self
 
     @property
@@ -846,6 +850,21 @@ def _shown(start: Ranker) -> str:
 def _is_linear(model: Any) -> bool:
     """Whether a fitted model has one weight for each feature."""
     return getattr(getattr(model, "coef", None), "ndim", 0) == 1
+
+
+def interruption(ranker: Ranker) -> KeyboardInterrupt:
+    """Return the Ctrl-C that ended a fit after some rounds, of which the ranker keeps the best."""
+    return KeyboardInterrupt(f"{ranker.name} keeps the best of the rounds so far, and can be used.")
+
+
+@contextmanager
+def keeping_best(ranker: Ranker) -> Iterator[None]:
+    """Let Ctrl-C end the fit of ``ranker`` inside, and go on if the ranker keeps some rounds."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not hasattr(ranker, "interrupted_"):
+            raise
 
 
 def print_round(t: int, text: str) -> None:

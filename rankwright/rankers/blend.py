@@ -402,11 +402,12 @@ class Blend(Ranker):
 
                 def fit(name: str = name, member: Ranker = member) -> dict[str, AnyArray]:
                     made: Ranker = clone(member)
-                    made.fit(data, eval_set=callback.valid, progress=steps.progress(name))
-                    if made.interrupted_ and not done:
+                    try:
+                        made.fit(data, eval_set=callback.valid, progress=steps.progress(name))
+                    except KeyboardInterrupt:
+                        if done or not hasattr(made, "interrupted_"):
+                            raise
                         callback.interrupted = True
-                    elif made.interrupted_:
-                        raise KeyboardInterrupt
                     return _model_arrays(made._fitted())
 
                 held = steps.take(fit)

@@ -182,10 +182,7 @@ def fold_scores(
     """Return the score of each document by the fit of its fold; NaN where it is in none."""
     scores = np.full(data.n_documents, np.nan)
     for train, test in folds:
-        fit = _fitted(ranker, data, train, test, None, progress)
-        on_fit(fit)
-        if fit.ranker.interrupted_:
-            raise KeyboardInterrupt
+        fit = _fitted(ranker, data, train, test, None, on_fit, progress)
         scores[data.rows_of(test)] = fit.ranker.predict(data.select(test))
     return scores
 
@@ -200,10 +197,7 @@ def best_rounds(
     """Return the number of rounds that is best over all folds."""
     curves = []
     for train, test in folds:
-        fit = _fitted(ranker, data, train, test, data.select(test), progress)
-        on_fit(fit)
-        if fit.ranker.interrupted_:
-            raise KeyboardInterrupt
+        fit = _fitted(ranker, data, train, test, data.select(test), on_fit, progress)
         on_test = fit.ranker.evals_result_.get("valid", {})
         curves += [np.array(curve) * len(test) for curve in on_test.values()]
     if not curves:  # nothing to learn in any of them
@@ -223,12 +217,25 @@ def _fitted(
     train: I64,
     test: I64,
     valid: RankingData | None,
+    on_fit: OnFit,
     progress: Progress | None,
 ) -> FoldFit:
+    """Fit a copy and pass it to ``on_fit``, also if Ctrl-C ended it after some rounds."""
     made = clone(ranker)
     began = time.perf_counter()
-    made.fit(data.select(train), eval_set=valid, progress=progress)
-    return FoldFit(test, len(train), made.best_iteration_, time.perf_counter() - began, made)
+
+    def report() -> FoldFit:
+        fit = FoldFit(test, len(train), made.best_iteration_, time.perf_counter() - began, made)
+        on_fit(fit)
+        return fit
+
+    try:
+        made.fit(data.select(train), eval_set=valid, progress=progress)
+    except KeyboardInterrupt:
+        if hasattr(made, "interrupted_"):
+            report()
+        raise
+    return report()
 
 
 def round_parameter(ranker: Ranker) -> str | None:

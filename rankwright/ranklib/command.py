@@ -44,6 +44,9 @@ def main() -> None:
     except RankwrightError as error:
         sys.stderr.write(f"ranklib: {error}\n")
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("ranklib: interrupted; what was not finished is not written.\n")
+        sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, as in `... | head`
         sys.stderr.close()
         sys.exit(1)

@@ -19,7 +19,7 @@ from rankwright.data.rankings import read_scores
 from rankwright.data.streams import atomic_text, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.model_file import load_model
-from rankwright.rankers.base import Ranker
+from rankwright.rankers.base import Ranker, keeping_best
 from rankwright.ranklib import lists
 from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
 from rankwright.ranklib.flags import RANKERS, Flags
@@ -46,6 +46,7 @@ class Session:
             RankLibMetric.of(text, gmax=flags.gmax, judgments=judgments, strict=flags.strict)
             for text in (flags.metric2t, test)
         )
+        self._interrupted = False
         self._features = None if flags.feature is None else lists.read_features(flags.feature)
 
     def run(self) -> None:
@@ -142,6 +143,9 @@ class Session:
         if flags.save is not None:
             write_model_text(model, flags.save)
             self.say(f"\nModel saved to: {flags.save}")
+        if self._interrupted:
+            self.notice("interrupted: this is the best model so far.")
+            raise SystemExit(130)
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> ModelText:
         """Train, print how it went, and return the model."""
@@ -170,7 +174,12 @@ class Session:
             return as_ranklib_solves(train, l2)
         if ranker.name == "random_forest":  # all bags are kept, whatever the validation data says
             valid = None
-        ranker.fit(train, eval_set=valid)
+        if self.flags.kcv > 0:
+            ranker.fit(train, eval_set=valid)
+        else:
+            with keeping_best(ranker):
+                ranker.fit(train, eval_set=valid)
+            self._interrupted = ranker.interrupted_
         if not self.flags.silent:
             name, label = self.train_metric.selects, self.train_metric.label
             curves = [ranker.curve_.get(f"{part} {name}", []) for part in ("train", "valid")]

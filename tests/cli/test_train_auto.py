@@ -4,6 +4,7 @@ from small_data import small_data
 
 from rankwright.data.files import save
 from rankwright.persist.model_file import load_model
+from rankwright.rankers.base import Ranker
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,20 @@ def test_json_has_the_reason_and_the_candidates(files):
 )
 def test_what_auto_does_not_take_is_reported_before_anything_is_read(options, expected):
     assert expected in sentence("train", "auto", "--train", "not-there.txt", *options)
+
+
+def test_ctrl_c_saves_the_best_so_far(files, tmp_path, monkeypatch):
+    fit, begun = Ranker.fit, []
+
+    def interrupted(self, *args, **more):
+        begun.append(self.name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *args, **more)
+
+    monkeypatch.setattr(Ranker, "fit", interrupted)
+    done = run(
+        "train", "auto", "--train", files / "train.txt", "--save", tmp_path / "m.rw", code=130
+    )
+    assert "interrupted: this is the best model so far" in done.stderr
+    assert load_model(tmp_path / "m.rw").name == begun[0]

@@ -383,7 +383,9 @@ def test_ctrl_c_in_a_fit_keeps_the_best_so_far():
         if name == "gbdt" and t == 3:
             raise KeyboardInterrupt
 
-    found = auto(DATA, on_progress=reported)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        auto(DATA, on_progress=reported)
+    found = ended.value.chosen
     assert found.ranker.name == "memr"
     assert found.ranker.interrupted_
     assert "Ended by Ctrl-C; the ranker is fitted to most queries, not to all" in found.why
@@ -406,7 +408,9 @@ def stop_at(monkeypatch, number):
 @pytest.mark.parametrize(("number", "valued"), [(3, []), (7, ["memr"]), (16, ["memr", "gbdt"])])
 def test_ctrl_c_between_fits_keeps_those_before(number, valued, monkeypatch):
     stop_at(monkeypatch, number)
-    found = auto(DATA)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        auto(DATA)
+    found = ended.value.chosen
     assert [each.ranker for each in found.candidates if each.value is not None] == valued
     assert found.ranker.interrupted_
     assert found.ranker.name in ("memr", "gbdt")

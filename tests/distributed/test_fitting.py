@@ -190,3 +190,16 @@ def test_effects_of_positions_are_not_learned_part_by_part(local):
     with pytest.raises(IncompatibleError, match="not over parts"):
         fit(made, Partitions.from_list(cut(placed, 5)))
     assert fit(made, local).predict(VALID).std() > 0.0
+
+
+def test_ctrl_c_keeps_the_best_rounds_and_is_raised(local):
+    def interrupt(t, _text):
+        if t == 3:
+            raise KeyboardInterrupt
+
+    made = ranker("gbdt", n_estimators=9)
+    with pytest.raises(KeyboardInterrupt, match="gbdt keeps the best of the rounds so far"):
+        fit(made, local, progress=interrupt)
+    assert made.interrupted_
+    assert made.best_iteration_ == 3
+    assert made.predict(DATA).shape == DATA.y.shape

@@ -217,7 +217,9 @@ def test_fits_that_a_checkpoint_has_are_not_done_again(tmp_path, monkeypatch):
 
 def test_ctrl_c_keeps_the_members_that_are_done(monkeypatch):
     count_fits(monkeypatch, stop_at=6)
-    found = rw.Blend(["memr", "linear_regression"], folds=2).fit(DATA)
+    found = rw.Blend(["memr", "linear_regression"], folds=2)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(DATA)
     assert found.interrupted_
     assert found.weights_ == {"memr": 1.0}
 

@@ -5,6 +5,7 @@ import pytest
 from ranklib_runs import figure, words
 
 from rankwright.errors import UsageError
+from rankwright.rankers.selection import Selection
 from rankwright.ranklib.command import run
 
 
@@ -63,3 +64,34 @@ def test_load_and_save_alone_turn_a_model_into_the_other_form(files, capsys):
     assert back.read_text() == text.read_text()
     run(["-load", str(ours), "-test", str(files / "test.txt")])
     assert "ERR@10 on test data: " in capsys.readouterr().out
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Press Ctrl-C in the third round of the first fit; count the rounds."""
+    rounds, on_iteration = [], Selection.on_iteration
+
+    def watched(self, t, *more):
+        rounds.append(t)
+        if t == 3:
+            raise KeyboardInterrupt
+        return on_iteration(self, t, *more)
+
+    monkeypatch.setattr(Selection, "on_iteration", watched)
+    return rounds
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_saves_the_best_model_so_far(files, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run([*words(files), "-ranker", "0", "-tree", "9", "-save", str(files / "model.txt")])
+    assert ended.value.code == 130
+    assert "note: interrupted: this is the best model so far." in capsys.readouterr().err
+    assert 1 <= (files / "model.txt").read_text().count("<tree ") <= 2
+
+
+def test_ctrl_c_ends_a_cross_validation(files, capsys, interrupted):
+    arguments = ["-train", str(files / "train.txt"), "-ranker", "0", "-tree", "9", "-kcv", "3"]
+    with pytest.raises(KeyboardInterrupt):
+        run(arguments)
+    assert interrupted == [1, 2, 3]
