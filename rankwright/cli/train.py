@@ -134,7 +134,7 @@ def train(
         fitted = checked_ranker(ranker, **{**common, **own})
     _check_clicks(clicks, propensity=propensity, read_clicks=read_clicks, dask=dask)
     check_target(save, "--save")
-    _warn_of_equal_files(train, valid=valid, test=test)
+    _warn_of_equal_files(train, valid=None if clicks is None else valid, test=test)
     saved_state = checkpoint_of(checkpoint, every, resume)
     options = read_options(read, format=format)
     client = client_of(context, dask, n_parts)
@@ -197,7 +197,10 @@ def _fit_with_progress(
 
 
 def _warn_of_equal_files(train: str, **others: str | None) -> None:
-    """Warn that metrics on the training file itself are not those on other data."""
+    """Warn that metrics on the training file itself are not those on other data.
+
+    A fit to grades reports validation data that equals the training data by itself.
+    """
     for name, path in others.items():
         if path == train:
             console.say(

@@ -50,7 +50,7 @@ from rankwright.metrics.significance import (
 )
 from rankwright.persist.model_file import kept_parameters, restored
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.inputs import nothing_to_rank
+from rankwright.rankers.inputs import OPTIMISTIC, nothing_to_rank, warn_of_training_data
 from rankwright.rankers.search_space import space_of
 from rankwright.registry import unknown
 
@@ -632,6 +632,7 @@ class Work:
             if self._tune and fold.valid is None:
                 raise DataError(f"fold {number + 1} has no validation set to tune on.")
             self.tests.append(_without_features(fold.test))
+            warn_of_training_data(fold.train, fold.valid, f"valid of fold {number + 1}")
             digest = fold_digest(fold)
             for entry in self._entries:
                 settings = {**self._settings[entry.label], "n_jobs": threads}
@@ -702,6 +703,12 @@ def _fit_and_report(task: Task) -> tuple[str, str | None]:
 
 def _fit(task: Task) -> str | None:
     """Fit and keep one run; return a sentence where the ranker cannot take the data."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f".*{OPTIMISTIC}")  # was reported for the fold
+        return _fit_and_store(task)
+
+
+def _fit_and_store(task: Task) -> str | None:
     train, valid, test = task.fold
     tuned: Mapping[str, Any] = {}
     try:

@@ -133,6 +133,11 @@ def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:
     return digest_of_prints([prints], data.n_documents, data.n_features, data.categories)
 
 
+def query_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
+    """Return a code of each query's grades and features, whatever the order of its rows."""
+    return _query_codes(data, row_codes(data, n_jobs=n_jobs))
+
+
 def query_prints(
     data: RankingData, *, n_jobs: int | None = None
 ) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -6,15 +6,18 @@ What comes out is an ordinary ranker, which predicts, is saved and explained as 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from rankwright.core.parameters import part_name, seed_of
 from rankwright.core.types import FittedModel
-from rankwright.data.content import digest_of_prints, query_prints
+from rankwright.data.content import digest_of_prints, query_codes, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.store import is_store
@@ -26,7 +29,7 @@ from rankwright.metrics.evaluation import Evaluator
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, interruption, print_round
 from rankwright.rankers.boosting import MetricRanker
-from rankwright.rankers.inputs import refuse_categories, valid_data
+from rankwright.rankers.inputs import OPTIMISTIC, refuse_categories, valid_data
 from rankwright.rankers.selection import (
     IterationCallback,
     Progress,
@@ -97,6 +100,7 @@ def fit(
     refuse_categories(ranker, parts)
     own = options if _is_read(valid) else {}
     validation = None if valid is None else _valid_data(ranker, valid, parts, own)
+    _warn_of_training_data(parts, validation)
     kept = ranker._checkpoint(checkpoint)
     model = ranker.make_model()
     callback = _callback(ranker, model, parts, validation, callbacks, progress, kept)
@@ -241,6 +245,17 @@ def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partiti
                 "validation data; give both the same columns in the same order."
             )
     return parts
+
+
+def _warn_of_training_data(train: Partitions, valid: Any) -> None:
+    """Warn if validation data has the documents and grades of the training data."""
+    if valid is None:
+        return
+    if (train.n_queries, train.n_documents) == (valid.n_queries, valid.n_documents):
+        of_valid = valid.map(query_codes) if isinstance(valid, Partitions) else [query_codes(valid)]
+        codes = [np.sort(np.concatenate(each)) for each in (train.map(query_codes), of_valid)]
+        if (codes[0] == codes[1]).all():
+            warnings.warn(f"valid {OPTIMISTIC}", stacklevel=3)
 
 
 def _resume(

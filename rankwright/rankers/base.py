@@ -67,6 +67,7 @@ from rankwright.rankers.inputs import (
     warn_of_cut_queries,
     warn_of_equal_grades,
     warn_of_equal_scores,
+    warn_of_training_data,
 )
 from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import (
@@ -430,6 +431,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         given = ranking_data(
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
+        source = given
         if propensity is not None:
             from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
 
@@ -450,6 +452,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
+        warn_of_training_data(source, next(reversed(sets.values()), None))
         model = self.make_model()
         callback = Selection(
             metric=self.selection_metric,

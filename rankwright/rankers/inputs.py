@@ -17,7 +17,7 @@ from sklearn import get_config
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.order import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
-from rankwright.data.content import query_prints
+from rankwright.data.content import query_codes, query_prints
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
@@ -352,6 +352,29 @@ def warn_of_equal_grades(data: RankingData) -> None:
             "the grades, and that qid identifies queries, not documents.",
             stacklevel=3,
         )
+
+
+OPTIMISTIC = (
+    "holds the same queries as the training data, so the iteration that it selects and its metrics "
+    "are too optimistic; give it other queries."
+)
+
+
+def warn_of_training_data(
+    train: RankingData, valid: RankingData | None, name: str = "eval_set"
+) -> None:
+    """Warn if validation data has the documents and grades of the training data."""
+    if valid is None or _shape(train) != _shape(valid):
+        return
+    if train is not valid:
+        codes, others = (np.sort(query_codes(each)) for each in (train, valid))
+        if (codes != others).any():
+            return
+    warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=3)
+
+
+def _shape(data: RankingData) -> tuple[int, int, int]:
+    return data.n_queries, data.n_documents, data.n_features
 
 
 def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:

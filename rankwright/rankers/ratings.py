@@ -29,7 +29,13 @@ from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.inputs import eval_sets, features_like, ranking_data, valid_data
+from rankwright.rankers.inputs import (
+    eval_sets,
+    features_like,
+    ranking_data,
+    valid_data,
+    warn_of_training_data,
+)
 from rankwright.rankers.selection import Selection
 
 
@@ -108,6 +114,8 @@ class Recommender(Ranker):
         sets = {} if eval_set is None else eval_sets(eval_set, data, self._valid_data)
         top = float(data.present().y.max(initial=0.0)) or 1.0
         train = self._in_levels(data, top)
+        if self.levels is not None:  # its grades are no longer those of the validation data
+            warn_of_training_data(data, next(reversed(sets.values()), None))
         if item_features is None:
             super().fit(train, eval_set=sets or None, **more)
         else:

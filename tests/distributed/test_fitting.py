@@ -203,3 +203,9 @@ def test_ctrl_c_keeps_the_best_rounds_and_is_raised(local):
     assert made.interrupted_
     assert made.best_iteration_ == 3
     assert made.predict(DATA).shape == DATA.y.shape
+
+
+@pytest.mark.parametrize("valid", [DATA.select(slice(None)), Partitions.from_list(cut(DATA, 3))])
+def test_validation_data_that_is_the_training_data_is_reported(local, valid):
+    with pytest.warns(UserWarning, match="valid holds the same queries as the training data"):
+        fit(ranker("ranksvm"), local, valid)

@@ -336,10 +336,12 @@ def test_an_extra_that_is_not_installed(extra, package, action, tmp_path, monkey
 
 
 def test_columns_of_a_frame_go_by_their_names():
-    ranker = fit(FRAME, eval_set=[(FRAME[NAMES[::-1]], Y, QID)])
+    part = QID[0] != QID
+    valid = FRAME[part], Y[part], QID[part]
+    ranker = fit(FRAME, eval_set=[(valid[0][NAMES[::-1]], *valid[1:])])
     wide = FRAME[NAMES[::-1]].assign(other=1.0)
     np.testing.assert_array_equal(ranker.predict(wide), ranker.predict(FRAME))
-    assert ranker.curve_ == fit(FRAME, eval_set=(FRAME, Y, QID)).curve_
+    assert ranker.curve_ == fit(FRAME, eval_set=valid).curve_
 
 
 def test_rows_of_a_query_may_stand_apart():

@@ -15,7 +15,7 @@ def mart(**parameters):
 
 def test_they_see_what_the_curves_record():
     seen = []
-    fitted = mart().fit(TRAIN, eval_set={"a": VALID, "b": TRAIN}, callbacks=[seen.append])
+    fitted = mart().fit(TRAIN, eval_set={"b": TRAIN, "a": VALID}, callbacks=[seen.append])
     assert [one.number for one in seen] == list(range(1, 13))
     assert [one.loss for one in seen] == fitted.curve_["loss"]
     for name in ("train", "a", "b"):

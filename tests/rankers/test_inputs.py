@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from small_data import small_data
 
 import rankwright as rw
@@ -45,7 +46,7 @@ def test_fit_takes_features_and_drop_beside_arrays_and_of_ranking_data():
     left = FRAME.drop(columns=["query", "doc", "title", "grade"])
     without = rw.RankSVM().fit(left, DATA.y, qid=QID, drop="age,length")
     data = rw.RankingData.from_arrays(DATA.X, DATA.y, qid=QID, feature_names=FEATURES)
-    of_data = rw.RankSVM().fit(data, drop=["age", "length"], eval_set=data)
+    of_data = rw.RankSVM().fit(data, drop=["age", "length"], eval_set=data.select(slice(4)))
     assert list(without.feature_names_in_) == list(of_data.feature_names_in_) == ["price", "bm25"]
     np.testing.assert_array_equal(without.coef_, of_data.coef_)
 
@@ -84,7 +85,7 @@ def test_predict_rank_and_score_ignore_other_columns_and_their_order(kind):
 
 
 def test_validation_frames_may_have_more_columns():
-    wide = (FRAME.assign(note="text"), "grade", "query")
+    wide = (FRAME[:40].assign(note="text"), "grade", "query")
     found = rw.LambdaMART(n_estimators=3, min_child_samples=3).fit(
         FRAME, "grade", qid="query", drop=["title"], eval_set=wide
     )
@@ -163,3 +164,48 @@ def test_masked_arrays_are_never_used_with_the_hidden_values():
     for y, scores in ((ones, DATA.X[:, 0]), (DATA.y, ones)):
         with pytest.raises(DataError, match="is masked; leave out such rows"):
             rw.evaluate(y, scores, "ndcg", qid=QID)
+
+
+# --- validation data that is the training data ------------------------------------------------
+
+
+def as_frame(data):
+    columns = {f"f{n}": data.X[:, n] for n in range(data.n_features)}
+    return pd.DataFrame({**columns, "grade": data.y, "query": np.repeat(data.qid, data.sizes)})
+
+
+def fit_to_itself(kind):
+    data = small_data(queries=6, documents=5)
+    rows = np.repeat(data.qid, data.sizes)
+    if kind == "same object":
+        return rw.RankSVM().fit(data, eval_set=data)
+    if kind == "arrays":
+        return rw.RankSVM().fit(data.X, data.y, qid=rows, eval_set=(data.X.copy(), data.y, rows))
+    if kind == "sparse":
+        X = sparse.csr_matrix(data.X)
+        return rw.RankSVM().fit(X, data.y, qid=rows, eval_set=(X.copy(), data.y, rows))
+    if kind == "frame":
+        valid = as_frame(data)
+        valid = valid.iloc[::-1], valid["grade"][::-1], valid["query"][::-1]
+        return rw.RankSVM().fit(as_frame(data), "grade", qid="query", eval_set=valid)
+    if kind == "shuffled":
+        return rw.GBDT(n_estimators=2).fit(data, eval_set=data.select([3, 1, 0, 2, 5, 4]))
+    if kind == "several":
+        return rw.RankSVM().fit(data, eval_set={"other": small_data(seed=1), "train": data})
+    assert kind == "ratings"
+    X = sparse.csr_matrix(np.tile(np.eye(4), (6, 1)))
+    ratings = rw.RankingData.from_arrays(X, np.arange(24) % 4, qid=np.repeat(np.arange(6), 4))
+    return rw.MMMF(max_iter=2).fit(ratings, eval_set=ratings)
+
+
+@pytest.mark.parametrize(
+    "kind", ["same object", "arrays", "sparse", "frame", "shuffled", "several", "ratings"]
+)
+def test_validation_data_that_is_the_training_data_is_reported(kind):
+    with pytest.warns(UserWarning, match="eval_set holds the same queries as the training data"):
+        fit_to_itself(kind)
+
+
+def test_training_data_may_be_looked_at_besides_validation_data():
+    data, valid = small_data(queries=6), small_data(queries=6, seed=1)
+    rw.RankSVM().fit(data, eval_set=[data, valid])  # the last one selects

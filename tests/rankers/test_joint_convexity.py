@@ -102,7 +102,7 @@ def test_the_l2_that_a_fit_chose_is_the_one_that_counts():
     mr = rw.MR(divergence="kl", l2="auto")
     with pytest.raises(UsageError, match="fit the ranker first, or give a number"):
         rw.joint_convexity(mr, DATA)
-    mr.fit(DATA, eval_set=DATA)
+    mr.fit(DATA, eval_set=DATA.select(slice(1)))
     chosen = 10.0 ** (4 - mr.best_iteration_)
     assert rw.joint_convexity(mr, DATA).l2 == pytest.approx(chosen)
 
