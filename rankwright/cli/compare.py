@@ -38,8 +38,8 @@ def compare(
         str,
         typer.Option(
             help="Such as gbdt,lambdamart:num_leaves=7,small=ranksvm:l2=0.1 (name=ranker:key=value)"
-            "; bm25=column:BM25 is a feature, other=run:RUN.txt a TREC run, mine=model:model.rw a "
-            "fitted model."
+            "; auto is what rankwright.auto chooses in each fold, bm25=column:BM25 a feature, "
+            "other=run:RUN.txt a TREC run, mine=model:model.rw a fitted model."
         ),
     ],
     tune: Annotated[

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
 
 
-_OF_AUTO = ("time_limit", "ensemble")
 _SHOWN_POSITIONS = 10
 ROUNDS = (
     "n_bags",
@@ -335,20 +334,9 @@ def _check_auto(metric: str | None, convention: str, **options: Any) -> None:
 
 def _auto_settings(settings: list[str] | None) -> dict[str, Any]:
     """Return the parameters of auto itself, which are all that ``--set`` may give."""
-    from rankwright.core.parameters import check_above_zero, check_kind
+    from rankwright.comparison.entries import checked_auto_options
 
-    given = ranker_settings(settings)
-    for name in given:
-        if name not in _OF_AUTO:
-            raise UsageError(
-                "auto tries rankers with their default parameters and takes no --set but "
-                f"{' and '.join(_OF_AUTO)}: leave {name} out, or name a ranker in place of auto."
-            )
-    if given.get("time_limit") is not None:
-        check_above_zero("time_limit", given["time_limit"])
-    if "ensemble" in given:
-        check_kind("ensemble", given["ensemble"], ["bool"])
-    return given
+    return checked_auto_options(ranker_settings(settings), "--set")
 
 
 def _choose_auto(data: RankingData, valid: RankingData | None, **common: Any) -> Chosen:

@@ -203,7 +203,7 @@ def auto(
     clock = _Clock(began, time_limit)
     search = _Search(tried, selects.for_selection(), on_progress, clock, ensemble, seed)
     whole = data if valid is None else _pooled(data, valid)
-    if outline.ratings or whole.n_queries < _FOLDS:  # users are known by their own ratings
+    if not deals_to_folds(whole):
         fitted, where = search.without_folds(data, valid)
     else:
         fitted, where = search.on_folds(whole)
@@ -216,6 +216,14 @@ def auto(
     if search.interrupted:
         raise AutoInterrupted(chosen)
     return chosen
+
+
+def deals_to_folds(data: RankingData) -> bool:
+    """Whether candidates are tried on folds of the queries of ``data``.
+
+    Users cannot be dealt: they are known by their own ratings.
+    """
+    return data.n_queries >= _FOLDS and not _are_ratings(data)
 
 
 def _pooled(data: RankingData, valid: RankingData) -> RankingData:

@@ -20,7 +20,14 @@ from typing import Any, overload
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.comparison.entries import FittedScorer, TestRows, called, entries_of, selection
+from rankwright.comparison.entries import (
+    AutoScorer,
+    FittedScorer,
+    TestRows,
+    called,
+    entries_of,
+    selection,
+)
 from rankwright.comparison.pooled import Pooled, pooled_values, warn_of_reused_ids
 from rankwright.comparison.result import Comparison, Entry, PairedTest, Run
 from rankwright.comparison.run_cache import RunCache, StoredRun, fold_digest, run_key
@@ -87,7 +94,7 @@ def compare(
 
     Parameters
     ----------
-    data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
+    data : path, name of a data set, RankingData, (train, valid, test), or list of such folds
         LETOR's folds are used as they are; other data is cut into folds of whole queries. The
         values of a query that several folds test are averaged, so that each query counts once in
         means, intervals and tests. ``query_weight`` of the data weights all of them.
@@ -95,7 +102,9 @@ def compare(
         Such as ``"lambdamart,ranksvm:l2=0.1"``, or ``Ranker(loss=MyLoss(), model="trees")``. A
         regressor or classifier of scikit-learn, or a ranker of LightGBM or XGBoost, is cloned and
         fitted in each fold (a classifier ranks by the expected grade). What is fitted already, a
-        booster, a ranker or ``"model:FILE"``, is only scored. So are ``"column:NAME"``, a feature
+        booster, a ranker or ``"model:FILE"``, is only scored. ``"auto"`` is what `rankwright.auto`
+        chooses by the training part of each fold; ``"auto:time_limit=60"`` limits it to 60 seconds
+        a fold. Also scored are ``"column:NAME"``, a feature
         as scores; ``"run:FILE"``, a TREC run; and an array with a score for each row of the data
         (where the data comes in folds: for each row of their test parts, one after the other).
     metrics, convention
@@ -119,13 +128,13 @@ def compare(
         How many to cut, where the data does not come in folds.
     tune
         Trials of tuning for each ranker and fold, on the validation set alone; 0: rankers as given.
-        Entries that are no rankers of ours are not tuned.
+        Entries that are no rankers of ours are not tuned, and neither is "auto".
     read
         Options of the reader of files.
     cache
         Folder of fits done before; a user-wide one by default. A ranker with a function, or with a
         part that no installed package announces, is fitted anew in each comparison, as is an
-        estimator of another library.
+        estimator of another library, and "auto".
     jobs
         Fits at a time, in processes that share the threads; by default one for each fold.
     report
@@ -406,29 +415,46 @@ def compared_folds(
 
     Parameters
     ----------
-    data : path, name of a data set, RankingData, (train, valid, test), or sequence of such folds
+    data : path, name of a data set, RankingData, (train, valid, test), or list of such folds
     k
         Folds to cut, where the data does not come in folds.
     read
         Options of the reader of files.
     """
     options = read or {}
-    if isinstance(data, Fold):
-        return "data", [data]
-    if isinstance(data, tuple) and all(isinstance(part, RankingData) for part in data):
-        if len(data) != 3:
-            raise UsageError(f"a fold is (train, valid, test), three parts and not {len(data)}.")
-        return "data", [Fold(*data)]
+    if _is_fold(data):
+        return "data", [_as_fold(data)]
     if isinstance(data, RankingData):
         return "data", cut_folds(data, k, seed)
     if isinstance(data, str | Path):
         return str(data), _folds_of_path(data, k, seed, options)
-    if isinstance(data, Sequence) and data and all(isinstance(fold, Fold) for fold in data):
+    if isinstance(data, LazyFolds):
         return "data", data
+    if isinstance(data, Sequence) and data and all(_is_fold(fold) for fold in data):
+        return "data", [_as_fold(fold) for fold in data]
     raise UsageError(
         "compare takes a file, a folder of folds, the name of a data set, RankingData, "
-        f"(train, valid, test) or folds of rankwright.data, not {type(data).__name__}."
+        f"(train, valid, test) or a list of such folds, not {type(data).__name__}."
     )
+
+
+def _is_fold(given: Any) -> bool:
+    """Whether this is a Fold, or a tuple of ranking data; the validation part may be None."""
+    if not isinstance(given, tuple):
+        return False
+    return bool(given) and all(
+        isinstance(part, RankingData) or (part is None and number == 1)
+        for number, part in enumerate(given)
+    )
+
+
+def _as_fold(given: tuple[Any, ...]) -> Fold:
+    if len(given) != 3:
+        raise UsageError(
+            f"a fold is (train, valid, test), three parts and not {len(given)}; without validation "
+            "data write (train, None, test)."
+        )
+    return Fold(*given)
 
 
 def cut_folds(data: RankingData, k: int, seed: int) -> LazyFolds:
@@ -516,6 +542,10 @@ class Work:
             entry.label: {**selection(entry.ranker, select), **common, **entry.parameters}
             for entry in self._entries
         }
+        for entry in self._others:
+            if isinstance(entry.scorer, AutoScorer):
+                convention = common["convention"]
+                entry.scorer.set_common(metric=select, convention=convention, n_jobs=n_jobs)
         self._threads, self._jobs = thread_count(n_jobs), jobs
         self._runs: dict[str, dict[int, Run]] = {entry.label: {} for entry in entries}
         self._failures: dict[str, str] = {}

@@ -2,7 +2,8 @@
 
 ``lambdamart`` is a ranker as it stands, ``lambdamart:num_leaves=7:model.max_bins=63`` one with
 parameters of its own and of its model, and ``small=lambdamart:num_leaves=7`` gives it a name of its
-own. ``bm25=column:BM25`` is a feature of the data as scores, ``other=run:RUN.txt`` a TREC run and
+own. ``auto`` is what `rankwright.auto` chooses by the training part of each fold.
+``bm25=column:BM25`` is a feature of the data as scores, ``other=run:RUN.txt`` a TREC run and
 ``mine=model:model.rw`` a fitted model. In Python an entry may also be a ranker object, whose parts
 may be objects too, an estimator or fitted model of another library, or an array of scores; and a
 mapping gives names to entries.
@@ -14,6 +15,7 @@ import copy
 import inspect
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,7 +31,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from rankwright import registry
 from rankwright.comparison.key_values import parse_parameters
 from rankwright.comparison.result import Entry
-from rankwright.core.parameters import PARTS
+from rankwright.core.parameters import PARTS, both, check_above_zero, check_kind
 from rankwright.core.types import F64, I64
 from rankwright.data.content import content_digest
 from rankwright.data.frames import column_of, columns_of_features, frame_of_columns
@@ -37,11 +39,13 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
 from rankwright.data.trec import Trec
-from rankwright.errors import DataError, RankwrightError, UsageError
+from rankwright.errors import DataError, RankwrightError, UsageError, counted
 from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.search_space import given_parameters
 
+AUTO = "auto"
+AUTO_OPTIONS = ["time_limit", "ensemble"]
 KINDS_OF_TEXT = {
     "column": "the name or number of a feature",
     "run": "the name of a TREC run",
@@ -91,8 +95,11 @@ def parse_entry(text: str) -> Entry:
         return Entry((label or text).strip(), scorer.kind, {}, scorer)
     head, *settings = (part.strip() for part in _COLON.split(text.strip()))
     label, equals, name = head.rpartition("=")
+    label = label if equals else text.strip()
     parameters = parse_parameters(settings, f"'{text}'")
-    return Entry(label if equals else text.strip(), name.strip(), parameters)
+    if name.strip() == AUTO:
+        return Entry(label, AUTO, parameters, AutoScorer(**checked_auto_options(parameters)))
+    return Entry(label, name.strip(), parameters)
 
 
 def _entry(given: Any) -> Entry:
@@ -254,6 +261,62 @@ def called(run: Callable[[], Scored]) -> Scored:
     if not np.isfinite(found.scores).all():
         raise DataError("its scores are not all finite numbers.")
     return found
+
+
+# --- auto ------------------------------------------------------------------------------------
+
+
+class AutoScorer:
+    """What `rankwright.auto` chooses by the training part of each fold, and fits to it.
+
+    The validation part is used only if auto cannot deal the training part to folds itself, so that
+    auto is fitted to as many queries as the other rankers are.
+    """
+
+    kind = AUTO
+
+    def __init__(self, time_limit: float | None = None, ensemble: bool = True) -> None:
+        self._options: dict[str, Any] = {"time_limit": time_limit, "ensemble": ensemble}
+        self._choices: Counter[str] = Counter()
+
+    def set_common(self, **common: Any) -> None:
+        """Take the parameters that all rankers of a comparison share."""
+        self._options |= common
+
+    @property
+    def note(self) -> str | None:
+        """Return what was chosen in how many folds."""
+        if not self._choices:
+            return None
+        texts = [f"{what} in {counted(n, 'fold')}" for what, n in self._choices.items()]
+        return f"chose {both(texts)}"
+
+    def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
+        """Return the scores of what is chosen by train."""
+        from rankwright.comparison.auto import auto, deals_to_folds
+
+        valid = None if deals_to_folds(fold.train) else fold.valid
+        began = time.perf_counter()
+        chosen = auto(fold.train, eval_set=valid, random_state=seed, **self._options)
+        seconds = time.perf_counter() - began
+        parts = [each.ranker for each in chosen.candidates if each.weight > 0.0]
+        self._choices[f"a blend of {both(parts)}" if len(parts) > 1 else parts[0]] += 1
+        return Scored(chosen.ranker.predict(fold.test), seconds)
+
+
+def checked_auto_options(given: Mapping[str, Any], what: str = "parameters") -> dict[str, Any]:
+    """Return the parameters of auto, or raise if it does not take one of them."""
+    for name in given:
+        if name not in AUTO_OPTIONS:
+            raise UsageError(
+                f"auto tries rankers with their default parameters and takes no {what} but "
+                f"{both(AUTO_OPTIONS)}: leave {name} out, or name a ranker in place of auto."
+            )
+    if given.get("time_limit") is not None:
+        check_above_zero("time_limit", given["time_limit"])
+    if "ensemble" in given:
+        check_kind("ensemble", given["ensemble"], ["bool"])
+    return dict(given)
 
 
 # --- models of other libraries ---------------------------------------------------------------

@@ -138,8 +138,14 @@ def folds_of_queries(
             f"iterable of (train, test) rows, not {cv!r}."
         )
     some = False
-    for train, test in parts:
+    for part in parts:
         some = True
+        try:
+            train, test = part
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"each fold of {name} is (train, test), two arrays of row numbers."
+            ) from None
         learned = _whole_queries(data, number[np.asarray(train)])
         yield learned, _whole_queries(data, number[np.asarray(test)])
     if not some:

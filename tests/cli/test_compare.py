@@ -33,6 +33,12 @@ def test_the_table_names_rankers_intervals_convention_and_baseline(file, cache):
     assert "1: fold 1 of 3, ranksvm: " in done.stderr
 
 
+def test_auto_is_an_entry(file, cache):
+    given = ("--rankers", "best=auto:time_limit=1,ranksvm", "--folds", 3, "--cache", cache)
+    done = run("compare", file, *given, alone=True)
+    assert "best: chose " in done.stdout
+
+
 def test_a_loss_of_a_file_of_your_own_is_compared_in_other_processes(file, cache, tmp_path):
     own = tmp_path / "mine.py"
     own.write_text(

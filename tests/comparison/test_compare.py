@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy import stats
 from small_data import small_data
 
 import rankwright
+from rankwright.comparison.auto import Candidate
 from rankwright.comparison.compare import compare
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
@@ -256,6 +258,47 @@ def test_three_parts_are_a_fold(data, cache):
         UsageError, match=r"a fold is \(train, valid, test\), three parts and not 2"
     ):
         compare((fold.train, fold.test), "ranksvm", cache=cache)
+
+
+def test_a_list_of_tuples_is_a_list_of_folds(data, cache):
+    folds = list(k_folds(data, 3))
+    one, same = (
+        compare(given, "ranksvm", cache=cache) for given in (folds, [tuple(fold) for fold in folds])
+    )
+    for a, b in zip(one.scores["ranksvm"], same.scores["ranksvm"], strict=True):
+        np.testing.assert_array_equal(a, b)
+    without = compare([(fold.train, None, fold.test) for fold in folds], "ranksvm", cache=cache)
+    assert without.runs["ranksvm"][0].curve.keys() == {"loss"}
+    with pytest.raises(UsageError, match=r"three parts and not 2; .* write \(train, None, test\)"):
+        compare([(fold.train, fold.test) for fold in folds], "ranksvm", cache=cache)
+
+
+def test_auto_chooses_by_the_training_part_of_each_fold(data, cache, monkeypatch):
+    auto_module = import_module("rankwright.comparison.auto")
+    suited = (Candidate("memr", "linear", ""), Candidate("linear_regression", "other", ""))
+    monkeypatch.setattr(auto_module, "candidates", lambda _: suited)
+    folds = list(k_folds(data, 3))
+    found = compare(folds, "auto:ensemble=false,ranksvm", cache=cache, select="map")
+    label = "auto:ensemble=false"
+    for fold, scores in zip(folds, found.scores[label], strict=True):
+        by_hand = rankwright.auto(fold.train, metric="map", ensemble=False).ranker
+        np.testing.assert_array_equal(scores, by_hand.predict(fold.test))
+    assert found.notes[label].startswith("chose ")
+    assert "fold" in found.notes[label]
+    assert f"{label}: chose " in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("auto:n_estimators=5", "takes no parameters but time_limit and ensemble: leave n_estim"),
+        ("auto:time_limit=0", "time_limit must be above 0, not 0"),
+        ("auto:ensemble=some", "ensemble must be true or false"),
+    ],
+)
+def test_what_auto_does_not_take_is_refused_before_a_fit(text, sentence, data, cache):
+    with pytest.raises(UsageError, match=sentence):
+        compare(data, text, cache=cache)
 
 
 def test_data_that_is_no_data_is_refused(cache):

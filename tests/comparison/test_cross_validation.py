@@ -73,6 +73,11 @@ def test_splitters_of_scikit_learn_and_rows_are_taken_where_queries_stay_whole()
     assert np.isnan(once.scores).sum() == len(rows[0][0])
 
 
+def test_a_fold_of_three_parts_is_refused():
+    with pytest.raises(UsageError, match=r"each fold of cv is \(train, test\), two arrays of row"):
+        rw.cross_validate(rw.RankSVM(), DATA, cv=[([0], [1], [2])])
+
+
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 def test_folds_that_cut_queries_are_refused():
     rows = list(KFold(3).split(X))
