@@ -49,6 +49,7 @@ _FOLDS = 5
 _SHRINKAGE = 100.0  # of the weights, in queries, as in Blend
 _REPEATED = 50  # with fewer queries than this they are dealt to folds more than once
 _MOST_REPEATS = 3
+_DEPENDENT = float(np.sqrt(2.0))  # by which an interval over folds is wider; see `_interval`
 _LEAD = 2.0  # standard errors by which a ranker must lead the first of its family
 _HALVED = 200_000  # documents from which on candidates are tried on samples first
 _SAMPLE = 50_000  # documents of the first sample
@@ -73,7 +74,9 @@ class Candidate:
     parameters : dict
         Those that are not the ranker's defaults.
     value, low, high : float or None
-        The metric out of fold, and its 95 % interval over queries; None if not tried to the end.
+        The metric out of fold, and its 95 % interval; None if not tried to the end. They are those
+        of this candidate by itself: the best of several looks better than it is, and `Chosen` has
+        the value of the choice.
     share : float
         Of the queries that it was tried on; below 1 for what a sample of large data left out.
     seconds : float
@@ -109,6 +112,10 @@ class Chosen:
     metric : str
     seconds : float
         How long it took.
+    value, low, high : float or None
+        The metric that the choice has on new queries, and its 95 % interval: each query is valued
+        by fits and by a choice that were made without it. None if the choice was made on a
+        validation set, or without folds.
     """
 
     ranker: Ranker
@@ -116,10 +123,19 @@ class Chosen:
     candidates: tuple[Candidate, ...]
     metric: str
     seconds: float = 0.0
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the reason and the candidates as plain values."""
-        return {"why": self.why, "candidates": [asdict(each) for each in self.candidates]}
+        """Return the reason, the value and the candidates as plain values."""
+        return {
+            "why": self.why,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "candidates": [asdict(each) for each in self.candidates],
+        }
 
 
 class AutoInterrupted(KeyboardInterrupt):
@@ -212,7 +228,7 @@ def auto(
     found = tuple(one.candidate for one in tried)
     seconds = time.perf_counter() - began
     why = _why(outline, search, fitted, name, where, seconds)
-    chosen = Chosen(fitted, why, found, name, seconds)
+    chosen = Chosen(fitted, why, found, name, seconds, *search.value)
     if search.interrupted:
         raise AutoInterrupted(chosen)
     return chosen
@@ -281,7 +297,7 @@ class _Clock:
         return 0.0 if self.limit is None else _MARGIN * self.limit
 
 
-@dataclass
+@dataclass(eq=False)
 class _Tried:
     """A candidate, its fits and its scores."""
 
@@ -308,6 +324,19 @@ class _Tried:
             return 0.0
         return _SPARE * float(np.mean([fit.seconds for fit in self.scored.fits])) / self.share
 
+    def on(self, queries: I64, rows: I64) -> _Tried:
+        """Return the candidate as it is known by some of the queries that were scored."""
+        assert self.scored is not None
+        assert self.per_query is not None
+        values = self.per_query[queries]
+        value = np.nan if np.isnan(values).all() else float(np.nanmean(values))
+        return replace(
+            self,
+            candidate=replace(self.candidate, value=value),
+            scored=replace(self.scored, by_repeat=self.scored.by_repeat[:, rows]),
+            per_query=values,
+        )
+
     def note(self, **changes: Any) -> None:
         """Change what is reported of the candidate."""
         self.candidate = replace(self.candidate, **changes)
@@ -326,6 +355,8 @@ class _Search:
     interrupted: bool = False
     out_of_time: bool = False
     folds: str = ""
+    crossed: bool = False  # queries are scored by fits to each other
+    value: tuple[float, float, float] | tuple[()] = ()  # of the choice, and its interval
     _done: int = 0
     _fits: int = 0
     _reserved: float = 0.0
@@ -358,7 +389,7 @@ class _Search:
         best = self._best([one for one in self.tried if one.per_query is not None])
         best.note(weight=1.0)
         assert best.last is not None
-        return best.last, "the validation set"
+        return best.last, "the validation set, which chose the iterations and the ranker"
 
     # --- on folds ----------------------------------------------------------------------------
 
@@ -373,14 +404,16 @@ class _Search:
         except KeyboardInterrupt:
             self.interrupted = True
         done = [one for one in self.tried if one.scored is not None]
+        tested = data.select(_tested(folds))
         if not done or self.interrupted:
-            return self._unfinished(done), self.folds
+            return self._unfinished(done, tested), self.folds
         try:
-            members, weights, deviations = self._choice(done, data.select(_tested(folds)))
+            members, weights, deviations = self._choice(done, tested)
+            self.value = self._value_of_choice(done, tested)
             fitted = self._refit(members, data)
         except (KeyboardInterrupt, _TimeUpError) as ended:
             self._end(ended)
-            return self._unfinished(done), self.folds
+            return self._unfinished(done, tested), self.folds
         for one, weight in zip(members, weights.tolist(), strict=True):
             one.note(weight=weight)
         if len(members) == 1:
@@ -395,6 +428,7 @@ class _Search:
         if data.n_documents >= _HALVED:
             self.folds = "queries held out"
             return [_holdout(data, self.seed)]
+        self.crossed = True
         repeats = int(np.clip(round(_REPEATED / data.n_queries), 1, _MOST_REPEATS))
         often = f", dealt {repeats} times" if repeats > 1 else ""
         self.folds = f"{_FOLDS} folds of {data.n_queries} queries{often}"
@@ -438,8 +472,8 @@ class _Search:
     @staticmethod
     def _count(one: _Tried, folds: _Folds) -> int:
         """Return how many fits a candidate takes."""
-        choosing = len(folds[0]) if round_parameter(one.make()) is not None else 0
-        return choosing + sum(map(len, folds))
+        twice = 2 if round_parameter(one.make()) is not None else 1
+        return twice * sum(map(len, folds))
 
     def _try(
         self,
@@ -472,12 +506,14 @@ class _Search:
                 raise _TimeUpError
 
         try:
-            rounds = None
+            shown, rounds = self._progress(one), None
             if round_parameter(made) is not None:
-                rounds = best_rounds(made, data, folds[0], noted, self._progress(one))
-                made = with_rounds(made, rounds)
+                rounds = [best_rounds(made, data, each, noted, shown) for each in folds]
                 fits.clear()
-            scores = [fold_scores(made, data, each, noted, self._progress(one)) for each in folds]
+            scores = [
+                fold_scores(made, data, each, noted, shown, rounds[number] if rounds else None)
+                for number, each in enumerate(folds)
+            ]
         except RankwrightError as error:
             one.failed = error
             return
@@ -485,7 +521,8 @@ class _Search:
             self.out_of_time = True
             return
         tested = _tested(folds)
-        one.scored = OutOfFold(np.array(scores)[:, data.rows_of(tested)], tuple(fits), rounds)
+        of_all = None if rounds is None else round(float(np.mean([one.of_all for one in rounds])))
+        one.scored = OutOfFold(np.array(scores)[:, data.rows_of(tested)], tuple(fits), of_all)
         stack = Stack(data.select(tested), one.scored.by_repeat[None], self.metric)
         one.per_query = stack.per_query(np.ones(1))
         one.note(share=share)
@@ -498,7 +535,7 @@ class _Search:
         began = time.perf_counter()
         done = [one for one in self.tried if one.scored is not None]
         members, *_ = self._choice(done, tested)
-        seconds = time.perf_counter() - began
+        seconds = (1 + _FOLDS) * (time.perf_counter() - began)  # it is made again to value it
         fits = sum(one.refit_seconds() for one in members)
         self._reserved = fits + _SPARE * seconds + self.clock.margin
 
@@ -533,6 +570,41 @@ class _Search:
         weights = stack.fit_weights(_SHRINKAGE) if single is None else np.eye(len(members))[single]
         kept = np.flatnonzero(weights > 0.0)
         return [members[k] for k in kept], weights[kept], stack.deviations[kept]
+
+    def _value_of_choice(self, done: list[_Tried], data: RankingData) -> tuple[float, float, float]:
+        """Return the value of the choice and its interval: each query is valued by one without it.
+
+        What is chosen as the best on some queries looks better there than on new ones, so the
+        choice is made again on the others of each fold.
+        """
+        per_query = np.full(data.n_queries, np.nan)
+        for test in deal_queries(data, min(_FOLDS, data.n_queries), seed=self.seed):
+            others = np.setdiff1d(np.arange(data.n_queries), test)
+            if not len(others):
+                return self._interval(self._best(done).per_query)
+            restricted = [one.on(others, data.rows_of(others)) for one in done]
+            members, weights, _ = self._choice(restricted, data.select(others))
+            scored = [done[restricted.index(one)].scored for one in members]
+            scores = np.array([one.by_repeat for one in scored if one is not None])
+            per_query[test] = Stack(data, scores, self.metric).per_query(weights)[test]
+        return self._interval(per_query)
+
+    def _interval(self, per_query: F64 | None) -> tuple[float, float, float]:
+        """Return the mean over queries and its 95 % interval.
+
+        The values of two queries depend on each other where each is scored by a fit to the other.
+        At worst, if there is nothing to learn, that doubles the variance of the mean: pairs of
+        queries count twice.
+        """
+        assert per_query is not None
+        values = per_query[~np.isnan(per_query)]
+        if len(values) < 2:
+            value = float(values.mean()) if len(values) else np.nan
+            return value, value, value
+        found = bootstrap_interval(values)
+        wider = _DEPENDENT if self.crossed else 1.0
+        low, high = (found.mean + wider * (end - found.mean) for end in (found.low, found.high))
+        return found.mean, low, high
 
     def _of_families(self, done: list[_Tried]) -> list[_Tried]:
         """Return one of each family: the first, unless another is clearly better."""
@@ -575,14 +647,8 @@ class _Search:
 
     def _value(self, one: _Tried) -> None:
         """Note the value of a candidate with its interval."""
-        assert one.per_query is not None
-        values = one.per_query[~np.isnan(one.per_query)]
-        if len(values) < 2:
-            value = float(values.mean()) if len(values) else np.nan
-            one.note(value=value, low=value, high=value)
-            return
-        found = bootstrap_interval(values)
-        one.note(value=found.mean, low=found.low, high=found.high)
+        value, low, high = self._interval(one.per_query)
+        one.note(value=value, low=low, high=high)
 
     # --- the last fits -----------------------------------------------------------------------
 
@@ -602,8 +668,11 @@ class _Search:
             self._done += 1
         return found
 
-    def _unfinished(self, done: list[_Tried]) -> Ranker:
+    def _unfinished(self, done: list[_Tried], tested: RankingData) -> Ranker:
         """Return the last fit of the best so far, which was made to most queries."""
+        if done:
+            self.ensemble = False
+            self.value = self._value_of_choice(done, tested)
         best = self._best(done or [one for one in self.tried if one.last is not None])
         best.note(weight=1.0)
         assert best.last is not None
@@ -627,14 +696,19 @@ def _why(
     else:
         what = f"{parts[0].ranker} ({parts[0].why})"
     values = ", ".join(
-        f"{each.ranker} {each.value:.4f} [{each.low:.4f}, {each.high:.4f}]"
-        + ("" if each.share == 1.0 else " on a sample")
+        f"{each.ranker} {each.value:.4f}" + ("" if each.share == 1.0 else " on a sample")
         for each in found
         if each.value is not None
     )
     text = f"{outline}: {what}. "
+    if search.value:
+        value, low, high = search.value
+        text += (
+            f"Expected {metric} of this choice on new queries: {value:.4f}, 95 % interval "
+            f"[{low:.4f}, {high:.4f}]. "
+        )
     if values:
-        text += f"{metric} on {where}, with 95 % intervals: {values}. "
+        text += f"{metric} on {where}: {values}; the best of several looks better than it is. "
     left = [each.ranker for each in found if each.value is None]
     if left:
         text += f"Not tried to the end: {', '.join(left)}. "

@@ -3,10 +3,11 @@
 They are what a stacked model learns from, and what rankers are compared by without a validation
 set: `out_of_fold` fits copies of one ranker to folds of whole queries.
 
-How many rounds suit a model that is a sum of rounds is chosen for all folds at once: each fold is
-fitted with its test queries as validation set, and the round is the one at which the mean of the
-metric over all queries, smoothed over neighbouring rounds, is best. With so many rounds each fold
-is then fitted again. One number is all that the fits know of the queries they score.
+A model that is a sum of rounds needs a number of rounds. Each fold is first fitted with its test
+queries as validation set, which gives a curve of the metric over rounds. The number for a fold is
+the round at which the mean curve of the *other* folds, smoothed over neighbouring rounds, is best,
+and the fold is fitted again with that number: the queries that a fit scores choose nothing of it.
+If there is only one fold, a fifth of its training queries gives the curve instead.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ OnFit = Callable[["FoldFit"], None]
 
 
 _SMOOTHED = 5  # rounds
+_INNER = 5  # parts of the training queries of a single fold, of which one gives its curve
 _GROWTH = 0.5  # of the rounds with the queries
 _Folds = list[tuple[I64, I64]]  # numbers of the queries that are fitted to, and of those scored
 
@@ -74,8 +76,9 @@ class OutOfFold:
     fits : tuple of FoldFit
         Fold after fold, repeat after repeat.
     rounds : int or None
-        The number of rounds that was chosen for all of them; None where it was not asked for, or
-        the model is no sum of rounds.
+        The number of rounds that is best over all folds, for a fit to all data; each fold was
+        fitted with the number that is best over the other folds. None if it was not asked for, or
+        the model is not a sum of rounds.
     """
 
     by_repeat: F64
@@ -96,8 +99,7 @@ class OutOfFold:
         if self.rounds is None:
             return None
         fitted = float(np.mean([fit.n_fitted for fit in self.fits]))
-        grown: float = self.rounds * (n_queries / fitted) ** _GROWTH
-        return max(1, round(grown))
+        return _grown(self.rounds, n_queries / fitted)
 
 
 def out_of_fold(
@@ -121,8 +123,8 @@ def out_of_fold(
         Number of folds, dealt by what the queries hold, whatever their names and the order of the
         rows. For folds of your own see `cross_validate`.
     choose_rounds : bool, default False
-        Choose how many trees, rules or epochs suit all folds, and fit each fold with so many; this
-        fits twice. Other models are fitted as they are.
+        Choose the number of trees, rules or epochs of each fold by the other folds; this fits
+        twice. Other models are fitted as they are.
     progress : callable
         Called with the round and a short text after each round of each fit.
     random_state : int, Generator, RandomState or None, default 0
@@ -158,9 +160,8 @@ def out_of_fold(
     rounds = None
     if choose_rounds and round_parameter(made) is not None:
         rounds = best_rounds(made, data, parts, _ignored, progress)
-        made = with_rounds(made, rounds)
-    scores = fold_scores(made, data, parts, noted, progress)
-    return OutOfFold(scores[None], tuple(fits), rounds)
+    scores = fold_scores(made, data, parts, noted, progress, rounds)
+    return OutOfFold(scores[None], tuple(fits), None if rounds is None else rounds.of_all)
 
 
 def _dealt_folds(data: RankingData, folds: int, seed: int) -> _Folds:
@@ -178,13 +179,23 @@ def fold_scores(
     folds: _Folds,
     on_fit: OnFit,
     progress: Progress | None = None,
+    rounds: Rounds | None = None,
 ) -> F64:
     """Return the score of each document by the fit of its fold; NaN where it is in none."""
     scores = np.full(data.n_documents, np.nan)
-    for train, test in folds:
-        fit = _fitted(ranker, data, train, test, None, on_fit, progress)
+    for number, (train, test) in enumerate(folds):
+        made = ranker if rounds is None else with_rounds(ranker, rounds.of_fold[number])
+        fit = _fitted(made, data, train, test, None, on_fit, progress)
         scores[data.rows_of(test)] = fit.ranker.predict(data.select(test))
     return scores
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many rounds to fit with: in each fold, chosen without its test queries, and by all."""
+
+    of_fold: tuple[int, ...]
+    of_all: int
 
 
 def best_rounds(
@@ -193,22 +204,54 @@ def best_rounds(
     folds: _Folds,
     on_fit: OnFit,
     progress: Progress | None = None,
-) -> int:
-    """Return the number of rounds that is best over all folds."""
-    curves = []
-    for train, test in folds:
-        fit = _fitted(ranker, data, train, test, data.select(test), on_fit, progress)
-        on_test = fit.ranker.evals_result_.get("valid", {})
-        curves += [np.array(curve) * len(test) for curve in on_test.values()]
-    if not curves:  # nothing to learn in any of them
+) -> Rounds:
+    """Return the number of rounds for each fold, and the one that is best over all folds."""
+    if len(folds) == 1:
+        ((train, _),) = folds
+        inner = deal_queries(data.select(train), _INNER)[0]
+        rest = np.setdiff1d(train, train[inner])
+        curve = _curve(ranker, data, rest, train[inner], on_fit, progress)
+        grown = _grown(_best_round(ranker, [curve]), len(train) / len(rest))
+        return Rounds((grown,), grown)
+    curves = [_curve(ranker, data, train, test, on_fit, progress) for train, test in folds]
+    others = [curves[:number] + curves[number + 1 :] for number in range(len(curves))]
+    of_fold = tuple(_best_round(ranker, each) for each in others)
+    return Rounds(of_fold, _best_round(ranker, curves))
+
+
+def _curve(
+    ranker: Ranker,
+    data: RankingData,
+    train: I64,
+    test: I64,
+    on_fit: OnFit,
+    progress: Progress | None,
+) -> F64:
+    """Return the sum over test queries of the metric after each round; empty without rounds."""
+    fit = _fitted(ranker, data, train, test, data.select(test), on_fit, progress)
+    (curve,) = fit.ranker.evals_result_.get("valid", {"": []}).values()
+    return np.array(curve) * len(test)
+
+
+def _best_round(ranker: Ranker, curves: list[F64]) -> int:
+    """Return the round at which the sum of the curves, smoothed, is best."""
+    longest = max(map(len, curves))
+    if not longest:  # nothing to learn in any of them
         return 1
-    longest = max(map(len, curves))  # one that was stopped early stays where it was
-    padded = [np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves]
-    total = np.sum(padded, axis=0)
+    padded = [
+        np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves if len(curve)
+    ]
+    total = np.sum(padded, axis=0)  # one that was stopped early stays where it was
     window = np.ones(_SMOOTHED)
     smooth = np.convolve(total, window, "same") / np.convolve(np.ones(longest), window, "same")
     selects = metric(ranker.selection_metric, convention=ranker.convention)
     return int(np.argmax(smooth if selects.maximise else -smooth)) + 1
+
+
+def _grown(rounds: int, ratio: float) -> int:
+    """Return the number of rounds for a fit to ``ratio`` times as many queries."""
+    grown: float = rounds * ratio**_GROWTH
+    return max(1, round(grown))
 
 
 def _fitted(

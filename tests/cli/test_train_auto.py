@@ -42,6 +42,7 @@ def test_json_has_the_reason_and_the_candidates(files):
     assert found["ranker"] == max(values, key=values.get)
     assert found["ranker"] in found["why"]
     assert found["valid"] == {}
+    assert found["low"] <= found["value"] <= found["high"]
     assert found["seconds"] < 30
 
 

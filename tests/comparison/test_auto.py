@@ -12,6 +12,7 @@ import rankwright as rw
 from rankwright import registry
 from rankwright.comparison import auto as module
 from rankwright.comparison.auto import Candidate, Outline, auto, candidates
+from rankwright.data.query_folds import deal_queries
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
@@ -231,6 +232,54 @@ def test_the_first_of_a_family_stands_for_it_unless_another_is_clearly_better(mo
     assert [each.weight > 0 for each in better.candidates] == [True, False, True]
 
 
+# --- the value of the choice -------------------------------------------------------------------
+
+
+LINEAR = [(name, name, "") for name in ("memr", "linear_regression", "listnet")]
+
+
+def noise(seed, queries=60):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, queries * 10).astype(float)
+    X = rng.normal(size=(queries * 10, 8))
+    return RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), 10))
+
+
+def test_the_choice_is_valued_on_queries_that_it_was_made_without(monkeypatch):
+    suit(monkeypatch, *LINEAR)
+    data = noise(0)
+    found = auto(data, ensemble=False)
+    per_query = np.array(
+        [
+            evaluate(data, rw.out_of_fold(name, data, 5).scores, "ndcg@10").per_query["ndcg@10"]
+            for name, _, _ in LINEAR
+        ]
+    )
+    by_hand = np.empty(60)
+    for test in deal_queries(data, 5):
+        others = np.setdiff1d(np.arange(60), test)
+        by_hand[test] = per_query[per_query[:, others].mean(axis=1).argmax(), test]
+    assert found.value == pytest.approx(by_hand.mean())
+    assert found.value <= max(each.value for each in found.candidates)
+    error = by_hand.std(ddof=1) / np.sqrt(60)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(2.0) * error, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_the_interval_of_the_choice_covers_the_truth_where_there_is_nothing_to_learn(
+    monkeypatch, ensemble
+):
+    suit(monkeypatch, *LINEAR)
+    many = noise(10**6, queries=20_000)
+    scores = np.random.default_rng(1).normal(size=many.n_documents)
+    truth = evaluate(many, scores, "ndcg@10")["ndcg@10"]
+    found = [auto(noise(seed), ensemble=ensemble) for seed in range(200)]
+    leads = np.array([each.value for each in found]) - truth
+    assert abs(leads.mean()) < 2.5 * leads.std() / np.sqrt(200)
+    assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.92
+
+
 @pytest.mark.usefixtures("quick")
 def test_few_queries_are_dealt_more_than_once():
     found = auto(small_data(queries=20, documents=10))
@@ -251,7 +300,11 @@ def test_the_reason_names_the_data_the_choice_all_values_and_the_time():
     assert found.why.startswith("60 queries of about 8 documents, 6 features, 3 grades: a blend of")
     for each in found.candidates:
         assert f"{each.ranker} ({each.weight:.2f})" in found.why
-        assert f"{each.ranker} {each.value:.4f} [{each.low:.4f}, {each.high:.4f}]" in found.why
+        assert f"{each.ranker} {each.value:.4f}" in found.why
+    expected = f"{found.value:.4f}, 95 % interval [{found.low:.4f}, {found.high:.4f}]"
+    assert f"Expected ndcg@10 of this choice on new queries: {expected}" in found.why
+    for name in ("value", "low", "high"):
+        assert found.to_dict()[name] == getattr(found, name)
     assert found.why.endswith(f"{found.seconds:.1f} seconds.")
     one = auto(DATA, ensemble=False)
     assert f"{one.ranker.name} (" in one.why
@@ -288,7 +341,8 @@ def test_ratings_find_a_recommender():
     found = auto(ratings(), eval_set=ratings().select(slice(15)))
     assert found.ranker.name in ("cofirank", "mmmf")
     assert "20 users with 160 ratings" in found.why
-    assert "on the validation set" in found.why
+    assert "on the validation set, which chose" in found.why
+    assert found.value is None
 
 
 # --- large data ------------------------------------------------------------------------------
@@ -308,8 +362,10 @@ def test_large_data_is_searched_by_halving(monkeypatch):
     monkeypatch.setattr(Ranker, "fit", fit)
     found = auto(DATA)
     sizes = sorted({size for _, size in fits})
-    assert sizes == [9, 40, 48, 60]  # of 12 and 50 sampled queries, and of all, a fifth is held out
-    for size, many in zip(sizes, (4, 2, 1, 1), strict=True):
+    # of 12 and 50 sampled queries, and of all, a fifth is held out; of the others again a fifth
+    # chooses how many trees
+    assert sizes == [7, 9, 32, 38, 40, 48, 60]
+    for size, many in zip(sizes, (4, 4, 2, 1, 2, 1, 1), strict=True):
         trees = {leaves for leaves, queries in fits if leaves and queries == size}
         assert len(trees) <= many
     assert "on queries held out" in found.why

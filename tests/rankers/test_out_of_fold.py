@@ -1,6 +1,7 @@
 """`out_of_fold` against loops written out by hand."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import rankwright as rw
 from rankwright import comparison
 from rankwright.data.query_folds import deal_queries
 from rankwright.errors import DataError, UsageError
-from rankwright.rankers.out_of_fold import fold_scores
+from rankwright.rankers.out_of_fold import best_rounds, fold_scores
 
 DATA = small_data(queries=12, documents=8)
 ALL = np.arange(12)
@@ -36,25 +37,43 @@ def test_every_document_is_scored_by_the_fit_without_its_query():
     assert sorted(np.concatenate(folds)) == ALL.tolist()
 
 
-def test_rounds_are_those_of_the_best_mean_curve_and_every_fold_is_fitted_with_them():
-    make = rw.GBDT(n_estimators=25, min_child_samples=3)
-    folds = deal_queries(DATA, 3)
-    curve = np.zeros(25)
+def best_of(curves):
+    total = np.sum(curves, axis=0)
+    return int(np.argmax([total[max(0, t - 2) : t + 3].mean() for t in range(len(total))])) + 1
+
+
+def test_rounds_of_a_fold_are_those_of_the_best_mean_curve_of_the_others():
+    def make(n=25):
+        return rw.GBDT(n_estimators=n, min_child_samples=3)
+
+    folds, curves = deal_queries(DATA, 3), []
     for test in folds:
-        fitted = rw.GBDT(n_estimators=25, min_child_samples=3).fit(
-            DATA.select(np.setdiff1d(ALL, test)), eval_set=DATA.select(test)
-        )
-        curve += len(test) * np.array(fitted.curve_["valid ndcg@10"])
-    smooth = [curve[max(0, t - 2) : t + 3].mean() for t in range(25)]
-    rounds = int(np.argmax(smooth)) + 1
-    found = rw.out_of_fold(make, DATA, 3, choose_rounds=True)
-    assert found.rounds == rounds
-    assert [fit.best_iteration for fit in found.fits] == [rounds] * 3
-    with_so_many = rw.GBDT(n_estimators=rounds, min_child_samples=3)
-    np.testing.assert_array_equal(found.scores, by_hand(lambda: with_so_many, folds))
-    assert found.rounds_for(8) == rounds
-    assert found.rounds_for(32) == 2 * rounds
-    assert make.n_estimators == 25
+        fitted = make().fit(DATA.select(np.setdiff1d(ALL, test)), eval_set=DATA.select(test))
+        curves.append(len(test) * np.array(fitted.curve_["valid ndcg@10"]))
+    of_fold = [best_of(curves[:k] + curves[k + 1 :]) for k in range(3)]
+    ranker = make()
+    found = rw.out_of_fold(ranker, DATA, 3, choose_rounds=True)
+    assert found.rounds == best_of(curves)
+    assert [fit.best_iteration for fit in found.fits] == of_fold
+    assert len(set(of_fold)) > 1
+    rounds = iter(of_fold)
+    np.testing.assert_array_equal(found.scores, by_hand(lambda: make(next(rounds)), folds))
+    assert found.rounds_for(8) == found.rounds
+    assert found.rounds_for(32) == 2 * found.rounds
+    assert ranker.n_estimators == 25
+
+
+def test_the_grades_of_a_single_fold_choose_nothing():
+    test = deal_queries(DATA, 3)[0]
+    parts = [(np.setdiff1d(ALL, test), test)]
+    made = rw.GBDT(n_estimators=20, min_child_samples=3)
+    other = DATA.y.copy()
+    other[DATA.rows_of(test)] = other[DATA.rows_of(test)][::-1]
+    one, same = (
+        best_rounds(made, data, parts, lambda _: None) for data in (DATA, replace(DATA, y=other))
+    )
+    assert one == same
+    assert one.of_fold == (one.of_all,)
 
 
 def test_a_metric_that_falls_chooses_its_lowest_round(monkeypatch):
