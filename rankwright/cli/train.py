@@ -160,6 +160,8 @@ def train(
         console.print_json({**record, **why})
     else:
         _print_results(fitted, results, seconds, compiling, save)
+        if why and not why["evaluated"]:
+            console.show(f"{fitted.name} was chosen without evaluation")
     if fitted.interrupted_:
         console.say("interrupted: this is the best model so far.")
         raise typer.Exit(130)

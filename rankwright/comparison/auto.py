@@ -13,6 +13,7 @@ better half of each family on one four times as large, and so on.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
@@ -54,6 +55,9 @@ _LEAD = 2.0  # standard errors by which a ranker must lead the first of its fami
 _HALVED = 200_000  # documents from which on candidates are tried on samples first
 _SAMPLE = 50_000  # documents of the first sample
 _GROWTH = 4  # of one sample to the next
+_LOOK = 2_000  # documents of the sample that a time limit begins with
+_LARGEST_LOOK = 0.5  # of all queries
+_CHEAP = ("memr", "domination", "xendcg", "gbdt")  # strong for the time that they take
 _MARGIN = 0.1  # of the time limit, for weights and predictions
 _SPARE = 1.3  # a last fit may take so much longer than those before it let expect
 
@@ -115,7 +119,7 @@ class Chosen:
     value, low, high : float or None
         The metric that the choice has on new queries, and its 95 % interval: each query is valued
         by fits and by a choice that were made without it. None if the choice was made on a
-        validation set, or without folds.
+        sample, on a validation set or without evaluation.
     """
 
     ranker: Ranker
@@ -127,10 +131,20 @@ class Chosen:
     low: float | None = None
     high: float | None = None
 
+    @property
+    def evaluated(self) -> bool:
+        """Whether what was chosen was evaluated, on folds, a sample or a validation set.
+
+        It is not with fewer than five queries and no validation set, and after Ctrl-C before
+        anything was evaluated.
+        """
+        return all(each.value is not None for each in self.candidates if each.weight > 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the reason, the value and the candidates as plain values."""
         return {
             "why": self.why,
+            "evaluated": self.evaluated,
             "value": self.value,
             "low": self.low,
             "high": self.high,
@@ -178,7 +192,8 @@ def auto(
         What is optimised, and chooses, with ties averaged.
     time_limit : float or None, default None
         Seconds after which to be done, the last fit included; what is not tried by then is left
-        out. One fit is made in any case.
+        out. A cheap candidate is first evaluated on a sample of about 2,000 documents, however
+        long that takes, so that the choice is never a candidate that was not evaluated.
     ensemble : bool, default True
         Whether a blend may be chosen; otherwise the best single ranker is.
     on_progress
@@ -305,8 +320,10 @@ class _Tried:
     common: dict[str, Any]
     scored: OutOfFold | None = None
     per_query: F64 | None = None
-    last: Ranker | None = None  # the last fit, to most queries
-    share: float = 1.0  # of all documents that a fit was made to
+    last: Ranker | None = None  # the last fit
+    last_share: float = 1.0  # of all queries that it was made to
+    sampled: OutOfFold | None = None  # scores on a sample of the queries
+    refit_seconds: float = 0.0  # how long a fit to all data should take
     failed: RankwrightError | None = None
 
     def make(self) -> Ranker:
@@ -317,12 +334,6 @@ class _Tried:
     def name(self) -> str:
         """The name of the ranker."""
         return self.candidate.ranker
-
-    def refit_seconds(self) -> float:
-        """Return how long a fit to all data should take."""
-        if self.scored is None or not self.scored.fits:
-            return 0.0
-        return _SPARE * float(np.mean([fit.seconds for fit in self.scored.fits])) / self.share
 
     def on(self, queries: I64, rows: I64) -> _Tried:
         """Return the candidate as it is known by some of the queries that were scored."""
@@ -360,6 +371,7 @@ class _Search:
     _done: int = 0
     _fits: int = 0
     _reserved: float = 0.0
+    _looking: bool = False
 
     # --- without folds -----------------------------------------------------------------------
 
@@ -397,7 +409,8 @@ class _Search:
         """Return what is best out of fold, fitted to all data."""
         folds = self._folds_of(data)
         try:
-            left = self._halved(data)
+            self._first_look(data)
+            left = self._in_turn(self._halved(data))
             self._fits = self._done + sum(self._count(one, folds) for one in left)
             for one in left:
                 self._try(one, data, folds)
@@ -406,14 +419,14 @@ class _Search:
         done = [one for one in self.tried if one.scored is not None]
         tested = data.select(_tested(folds))
         if not done or self.interrupted:
-            return self._unfinished(done, tested), self.folds
+            return self._unfinished(done, data, tested), self.folds
         try:
             members, weights, deviations = self._choice(done, tested)
             self.value = self._value_of_choice(done, tested)
             fitted = self._refit(members, data)
         except (KeyboardInterrupt, _TimeUpError) as ended:
             self._end(ended)
-            return self._unfinished(done, tested), self.folds
+            return self._unfinished(done, data, tested), self.folds
         for one, weight in zip(members, weights.tolist(), strict=True):
             one.note(weight=weight)
         if len(members) == 1:
@@ -428,7 +441,6 @@ class _Search:
         if data.n_documents >= _HALVED:
             self.folds = "queries held out"
             return [_holdout(data, self.seed)]
-        self.crossed = True
         repeats = int(np.clip(round(_REPEATED / data.n_queries), 1, _MOST_REPEATS))
         often = f", dealt {repeats} times" if repeats > 1 else ""
         self.folds = f"{_FOLDS} folds of {data.n_queries} queries{often}"
@@ -437,23 +449,67 @@ class _Search:
             for seed in range(self.seed, self.seed + repeats)
         ]
 
+    def _in_turn(self, left: list[_Tried]) -> list[_Tried]:
+        """Return the candidates as they are tried: with a time limit a cheap one comes first."""
+        if self.clock.limit is None:
+            return left
+        return sorted(left, key=lambda one: one.name not in _CHEAP)
+
+    def _first_look(self, data: RankingData) -> None:
+        """With a time limit, try a cheap candidate on a sample, which grows while time allows.
+
+        It is tried to the end, so that what is chosen was evaluated however short the time is.
+        """
+        if self.clock.limit is None:
+            return
+        share = min(_LARGEST_LOOK, _LOOK / data.n_documents)
+        self._looking, enough = True, False
+        for one in self._in_turn(self.tried):
+            while True:
+                began = time.perf_counter()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # on so few queries they mean nothing
+                    self._try_on_sample([one], data, share)
+                seconds = time.perf_counter() - began
+                enough = self.clock.allows(_SPARE * _FOLDS * seconds / share)  # for all data
+                share *= _GROWTH
+                larger = share <= _LARGEST_LOOK and self.clock.allows(_SPARE * _GROWTH * seconds)
+                if one.scored is None or enough or not larger:
+                    break
+                self._forget()
+                self._reserved = 0.0
+            if one.candidate.value is not None:
+                break
+        self._looking = False
+        self._forget()
+        if enough or not self.clock.allows(self._reserved):  # or it cannot be fitted to all data
+            self._reserved = 0.0
+
     def _halved(self, data: RankingData) -> list[_Tried]:
         """Return the candidates that are left after samples of large data."""
         left = self.tried
         size = _SAMPLE
         while data.n_documents >= _HALVED and size < data.n_documents and self._compete(left):
-            share = size / data.n_documents
-            order = np.concatenate(deal_queries(data, max(2, round(1 / share)), seed=self.seed))
-            sample = data.select(np.sort(order[: max(2 * _FOLDS, round(share * data.n_queries))]))
-            folds = [_holdout(sample, self.seed)]
-            self._fits = self._done + sum(self._count(one, folds) for one in left)
-            for one in left:
-                self._try(one, sample, folds, share)
+            self._try_on_sample(self._in_turn(left), data, size / data.n_documents)
             left = self._better_half(left)
-            for one in self.tried:  # to be tried on more
-                one.scored = one.per_query = None
+            self._forget()  # to be tried on more
             size *= _GROWTH
         return left
+
+    def _try_on_sample(self, left: list[_Tried], data: RankingData, share: float) -> None:
+        """Try candidates on a share of the queries, of which a fifth is held out."""
+        order = np.concatenate(deal_queries(data, max(2, round(1 / share)), seed=self.seed))
+        sample = data.select(np.sort(order[: max(2 * _FOLDS, round(share * data.n_queries))]))
+        folds = [_holdout(sample, self.seed)]
+        self._fits = self._done + sum(self._count(one, folds) for one in left)
+        for one in left:
+            self._try(one, sample, folds, share)
+
+    def _forget(self) -> None:
+        """Set aside what was found on a sample."""
+        for one in self.tried:
+            one.sampled = one.scored or one.sampled
+            one.scored = one.per_query = None
 
     @staticmethod
     def _compete(left: list[_Tried]) -> bool:
@@ -489,17 +545,17 @@ class _Search:
         if not self._is_time():
             self.out_of_time = True
             return
-        made, fits = one.make(), []
-        one.share = share * len(folds[0][0][0]) / data.n_queries
+        made, fits, self.crossed = one.make(), [], len(folds[0]) > 1
+        fitted = share * len(folds[0][0][0]) / data.n_queries  # of all documents
         left = self._count(one, folds)
 
         def noted(fit: FoldFit) -> None:
             nonlocal left
-            one.last = fit.ranker
+            one.last, one.last_share = fit.ranker, fitted
             one.note(seconds=one.candidate.seconds + fit.seconds)
             fits.append(replace(fit, ranker=None))
             self._done, left = self._done + 1, left - 1
-            expected = left * fit.seconds + _SPARE * fit.seconds / one.share
+            expected = left * fit.seconds + _SPARE * fit.seconds / fitted
             if len(fits) == 1:  # which may have loaded what later ones find there
                 expected = 0.0
             if left and not fit.ranker.interrupted_ and not self._is_time(expected):
@@ -520,6 +576,7 @@ class _Search:
         except _TimeUpError:
             self.out_of_time = True
             return
+        one.refit_seconds = _SPARE * float(np.mean([fit.seconds for fit in fits])) / fitted
         tested = _tested(folds)
         of_all = None if rounds is None else round(float(np.mean([one.of_all for one in rounds])))
         one.scored = OutOfFold(np.array(scores)[:, data.rows_of(tested)], tuple(fits), of_all)
@@ -536,7 +593,7 @@ class _Search:
         done = [one for one in self.tried if one.scored is not None]
         members, *_ = self._choice(done, tested)
         seconds = (1 + _FOLDS) * (time.perf_counter() - began)  # it is made again to value it
-        fits = sum(one.refit_seconds() for one in members)
+        fits = sum(one.refit_seconds for one in members)
         self._reserved = fits + _SPARE * seconds + self.clock.margin
 
     def _progress(self, one: _Tried) -> Callable[[int, str], None]:
@@ -551,9 +608,10 @@ class _Search:
         return progress
 
     def _is_time(self, more: float = 0.0) -> bool:
-        """Whether there is time for ``more`` beside the last fits; for the first fit there is."""
+        """Whether there is time for ``more`` and the last fits; the first evaluation is allowed."""
         first = all(each.last is None for each in self.tried)
-        return first or self.clock.allows(self._reserved + more)
+        looking = self._looking and all(each.candidate.value is None for each in self.tried)
+        return first or looking or self.clock.allows(self._reserved + more)
 
     # --- choosing ----------------------------------------------------------------------------
 
@@ -654,7 +712,7 @@ class _Search:
 
     def _refit(self, members: list[_Tried], data: RankingData) -> list[Ranker]:
         """Return the chosen, fitted to all data, if there is time for it."""
-        if not self.clock.allows(sum(one.refit_seconds() for one in members) / _SPARE):
+        if not self.clock.allows(sum(one.refit_seconds for one in members) / _SPARE):
             raise _TimeUpError
         self._reserved = 0.0
         self._fits = self._done + len(members)
@@ -668,13 +726,19 @@ class _Search:
             self._done += 1
         return found
 
-    def _unfinished(self, done: list[_Tried], tested: RankingData) -> Ranker:
-        """Return the last fit of the best so far, which was made to most queries."""
+    def _unfinished(self, done: list[_Tried], data: RankingData, tested: RankingData) -> Ranker:
+        """Return the best so far: fitted to all if time allows, else its last fit."""
         if done:
             self.ensemble = False
             self.value = self._value_of_choice(done, tested)
         best = self._best(done or [one for one in self.tried if one.last is not None])
         best.note(weight=1.0)
+        if not done and best.sampled is not None and not self.interrupted:
+            best.scored = best.sampled
+            try:
+                return self._refit([best], data)[0]
+            except (KeyboardInterrupt, _TimeUpError) as ended:
+                self._end(ended)
         assert best.last is not None
         return best.last
 
@@ -689,7 +753,11 @@ def _why(
     parts = [each for each in found if each.weight > 0.0]
     if not where:
         (best,) = parts
-        return f"{outline}: {best.ranker} ({best.why}), not validated: too few queries for folds."
+        reason = "users are not dealt to folds" if outline.ratings else "too few queries for folds"
+        return (
+            f"{outline}: {best.ranker} ({best.why}), chosen without evaluation: {reason}; give "
+            "validation data."
+        )
     if len(parts) > 1:
         shares = both([f"{each.ranker} ({each.weight:.2f})" for each in parts])
         what = f"a blend of {shares}"
@@ -701,6 +769,8 @@ def _why(
         if each.value is not None
     )
     text = f"{outline}: {what}. "
+    if parts[0].value is None:
+        text = f"{outline}: {what}, chosen without evaluation. "
     if search.value:
         value, low, high = search.value
         text += (
@@ -708,23 +778,20 @@ def _why(
             f"[{low:.4f}, {high:.4f}]. "
         )
     if values:
-        text += f"{metric} on {where}: {values}; the best of several looks better than it is. "
+        on = f" on {where}" if any(each.share == 1.0 for each in found if each.value) else ""
+        several = "; the best of several looks better than it is" if ", " in values else ""
+        text += f"{metric}{on}: {values}{several}. "
     left = [each.ranker for each in found if each.value is None]
     if left:
         text += f"Not tried to the end: {', '.join(left)}. "
     if search.out_of_time or search.interrupted:
         ended = "the time limit" if search.out_of_time else "Ctrl-C"
-        refitted = (
-            ""
-            if len(parts) > 1 or _is_refitted(search, fitted)
-            else ("; the ranker is fitted to most queries, not to all")
-        )
-        text += f"Ended by {ended}{refitted}. "
+        last = [one.last_share for one in search.tried if one.last is fitted]
+        text += f"Ended by {ended}"
+        if last:
+            text += f"; the ranker is fitted to {last[0]:.0%} of the queries, not to all"
+        text += ". "
     return text + f"{seconds:.1f} seconds."
-
-
-def _is_refitted(search: _Search, fitted: Ranker) -> bool:
-    return all(one.last is not fitted for one in search.tried)
 
 
 # --- which rankers suit data -----------------------------------------------------------------

@@ -78,3 +78,10 @@ def test_ctrl_c_saves_the_best_so_far(files, tmp_path, monkeypatch):
     )
     assert "interrupted: this is the best model so far" in done.stderr
     assert load_model(tmp_path / "m.rw").name == begun[0]
+
+
+def test_a_choice_without_evaluation_is_named_in_the_result(tmp_path):
+    save(small_data(queries=3), tmp_path / "few.txt")
+    done = run("-q", "train", "auto", "--train", tmp_path / "few.txt")
+    assert "memr was chosen without evaluation" in done.stdout
+    assert run_json("train", "auto", "--train", tmp_path / "few.txt")["evaluated"] is False

@@ -12,6 +12,7 @@ import rankwright as rw
 from rankwright import registry
 from rankwright.comparison import auto as module
 from rankwright.comparison.auto import Candidate, Outline, auto, candidates
+from rankwright.data.content import content_digest
 from rankwright.data.query_folds import deal_queries
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import DataError, UsageError
@@ -320,7 +321,9 @@ def test_arrays_are_taken_as_by_fit():
 def test_too_few_queries_to_hold_any_out_leave_the_first_candidate():
     found = auto(small_data(queries=3))
     assert found.ranker.name == "memr"
-    assert "not validated: too few queries for folds" in found.why
+    assert "chosen without evaluation: too few queries for folds; give validation" in found.why
+    assert not found.evaluated
+    assert not found.to_dict()["evaluated"]
     assert [each.value for each in found.candidates] == [None, None]
 
 
@@ -399,8 +402,8 @@ class Clock:
     [
         (1000, ["memr", "linear_regression", "listnet"], True),
         (45, ["memr", "linear_regression"], True),
-        (12, ["memr"], False),
-        (0.5, [], False),
+        (16, ["memr"], False),
+        (0.5, ["memr"], False),
     ],
 )
 def test_the_time_limit_is_kept_the_last_fits_included(monkeypatch, limit, tried, blend):
@@ -412,7 +415,44 @@ def test_the_time_limit_is_kept_the_last_fits_included(monkeypatch, limit, tried
     assert isinstance(found.ranker, rw.Blend) == blend
     assert clock.now <= max(limit, 1.0) + 1e-9  # one fit in any case
     assert ("Ended by the time limit" in found.why) == (limit < 1000)
-    assert ("most queries, not to all" in found.why) == (limit < 1)
+    assert ("fitted to 40% of the queries, not to all" in found.why) == (limit < 1)
+    assert ("on a sample. " in found.why) == (limit < 1)
+    assert found.evaluated
+    assert (found.value is None) == (limit < 1)
+
+
+def test_a_short_time_limit_evaluates_a_cheap_candidate_first(monkeypatch):
+    suit(monkeypatch, ("gbrank", "a", ""), ("random_forest", "b", ""), ("gbdt", "a", "", TREES))
+    monkeypatch.setattr(module, "_LOOK", 100)
+    clock = Clock(monkeypatch, {"gbrank": 5.0, "random_forest": 5.0, "gbdt": 1.0})
+    found = auto(DATA, time_limit=12)  # one fit to all data seems possible, a trial on them not
+    assert found.ranker.name == "gbdt"
+    assert found.evaluated
+    by_name = {each.ranker: each for each in found.candidates}
+    assert 0.0 < by_name["gbdt"].share < 1.0
+    assert by_name["gbrank"].value is by_name["random_forest"].value is None
+    assert found.value is None
+    assert clock.now <= 12.0
+    assert "Ended by the time limit. " in found.why
+    assert found.ranker.data_digest_ == content_digest(DATA)
+
+
+def test_the_sample_of_a_time_limit_grows_while_time_allows(monkeypatch):
+    suit(monkeypatch, ("memr", "a", ""))
+    monkeypatch.setattr(module, "_LOOK", 30)
+    sizes = []
+    clock = Clock(monkeypatch, {"memr": 10.0})
+    timed = Ranker.fit
+
+    def fit(self, data, **named):
+        sizes.append(data.n_queries)
+        return timed(self, data, **named)
+
+    monkeypatch.setattr(Ranker, "fit", fit)
+    found = auto(DATA, time_limit=70)
+    assert sizes[:2] == [8, 12]
+    assert found.evaluated
+    assert clock.now <= 70.0
 
 
 def test_the_time_limit_is_kept_where_there_are_no_folds(monkeypatch):
@@ -444,7 +484,7 @@ def test_ctrl_c_in_a_fit_keeps_the_best_so_far():
     found = ended.value.chosen
     assert found.ranker.name == "memr"
     assert found.ranker.interrupted_
-    assert "Ended by Ctrl-C; the ranker is fitted to most queries, not to all" in found.why
+    assert "Ended by Ctrl-C; the ranker is fitted to 80% of the queries, not to all" in found.why
 
 
 def stop_at(monkeypatch, number):
@@ -469,6 +509,8 @@ def test_ctrl_c_between_fits_keeps_those_before(number, valued, monkeypatch):
     found = ended.value.chosen
     assert [each.ranker for each in found.candidates if each.value is not None] == valued
     assert found.ranker.interrupted_
+    assert found.evaluated == bool(valued)
+    assert ("chosen without evaluation" in found.why) != found.evaluated
     assert found.ranker.name in ("memr", "gbdt")
     assert found.ranker.score(DATA) > 0.6
 
