@@ -187,7 +187,9 @@ def debiasing_gain(
     check_whole("folds", folds, 2)
     check_whole("repeats", repeats, 1)
     rows = click_rows(clicks)
-    clicked = np.bincount(rows.query_of_row(), document_weight(rows) * rows.y, rows.n_queries)
+    clicked: F64 = np.bincount(
+        rows.query_of_row(), document_weight(rows) * rows.y, rows.n_queries
+    ).astype(np.float64)
     rows, clicked = rows.select(np.flatnonzero(clicked > 0.0)), clicked[clicked > 0.0]
     if rows.n_queries < _FEWEST_QUERIES:
         raise DataError(
@@ -218,7 +220,7 @@ def debiasing_gain(
 def _fit_to_rates(ranker: Ranker, rows: RankingData) -> Ranker:
     """Return a copy of the ranker that was fitted to click rates as grades."""
     rates = clicks_as_grades(rows)
-    fresh = clone(ranker)
+    fresh: Ranker = clone(ranker)
     return fresh.fit(weighed_by_ideal(fresh.make_loss() if fresh.has_loss else fresh, rates))
 
 

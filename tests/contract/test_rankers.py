@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import case as named_case
 from command import run, run_json
 from scipy import sparse
 from sklearn.base import clone
