@@ -17,6 +17,7 @@ from rankwright.cli.options import (
     on_workers,
     open_with,
     read_options,
+    read_options_for,
 )
 from rankwright.errors import DataError, UsageError, counted
 
@@ -213,7 +214,9 @@ def _scored(
     from rankwright.data.files import load
 
     if model is not None:
-        rankers, wide = open_with([model], lambda: load(data, **options))
+        rankers, wide = open_with(
+            [model], lambda ranker: load(data, **read_options_for(ranker, data, options))
+        )
         return wide, rankers[0].predict(wide)
     loaded = load(data, **options)
     if scores is not None:

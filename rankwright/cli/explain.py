@@ -13,6 +13,7 @@ from rankwright.cli.options import (
     ReadOption,
     open_with,
     read_options,
+    read_options_for,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def explain(
         raise UsageError("give --doc or --docs, not both.")
     options = read_options(read, format=format)
     models = [model] if against is None else [model, against]
-    rankers, documents = open_with(models, lambda: _load(data, options))
+    rankers, documents = open_with(
+        models, lambda ranker: _load(data, read_options_for(ranker, data, options))
+    )
     found = explained(
         rankers[0],
         documents,

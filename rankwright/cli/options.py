@@ -200,9 +200,12 @@ def on_workers(
     """
     from rankwright.data.files import load, load_documents
     from rankwright.data.store import is_store
-    from rankwright.distributed.partitions import partitions
+    from rankwright.distributed.partitions import listed_files, partitions
 
     several = "*" in data or (Path(data).is_dir() and not is_store(data))
+    if several and ranker is not None:
+        first = listed_files(data, options.get("format"), {})[0][0]
+        options = read_options_for(ranker, first, options)
     if several or (Path(data).exists() and is_store(data)):
         return partitions(data, client=client, n_parts=n_parts, **options)
     if ranker is not None:
@@ -218,20 +221,36 @@ def on_workers(
 
 
 def features_of(ranker: Ranker) -> dict[str, Any]:
-    """Return the names and the number of a ranker's features, as `load_documents` takes them."""
+    """Return what a ranker knows of the columns of its data, as `load_documents` takes it."""
     names = getattr(ranker, "feature_names_in_", None)
-    return {"feature_names": names, "n_features": ranker.n_features_in_}
+    qid_column = getattr(ranker, "qid_column_", None)
+    return {
+        "feature_names": names,
+        "n_features": ranker.n_features_in_,
+        "qid_column": qid_column,
+    }
+
+
+def read_options_for(ranker: Ranker | None, path: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of `load`, with the ranker's column of query ids if the file has it."""
+    from rankwright.data.files import with_query_column
+
+    rest = {name: value for name, value in options.items() if name != "format"}
+    name = options.get("format")
+    known = with_query_column(path, name, getattr(ranker, "qid_column_", None), rest)
+    return known if name is None else {"format": name, **known}
 
 
 def open_with(
-    paths: Sequence[str | Path], read: Callable[[], RankingData]
+    paths: Sequence[str | Path], read: Callable[[Ranker | None], RankingData]
 ) -> tuple[list[Ranker], RankingData]:
     """Return the rankers of model files, and the data that ``read`` gives, as wide as the first.
 
-    An error in a model file of ours is raised before the data is read.
+    ``read`` is called with the first ranker, or None for a RankLib model, which needs the data to
+    be loaded. An error in another model file is raised before the data is read.
     """
     ours = {path: load_model(path) for path in paths if not is_ranklib(path)}
-    data = read()
+    data = read(ours.get(paths[0]))
     rankers: list[Ranker] = []
     for path in paths:
         rankers.append(ours.get(path) or load_model(path, n_features=data.n_features))
@@ -245,8 +264,11 @@ def open_with_documents(
     """Return the rankers of model files, and documents to rank, which need no grades."""
     from rankwright.data.files import load_documents
 
-    known = {} if is_ranklib(paths[0]) else features_of(load_model(paths[0]))
-    return open_with(paths, lambda: load_documents(data, **known, **options))
+    def read(first: Ranker | None) -> RankingData:
+        columns = {} if first is None else features_of(first)
+        return load_documents(data, **columns, **options)
+
+    return open_with(paths, read)
 
 
 # --- validation and test data: read beside the training data, evaluated after the fit --------

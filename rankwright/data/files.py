@@ -74,6 +74,7 @@ def load_documents(
     format: str | None = None,  # noqa: A002
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
+    qid_column: str | None = None,
     **options: Any,
 ) -> RankingData:
     """Read documents that are only to be ranked: as `load`, but there need be no grades.
@@ -85,6 +86,9 @@ def load_documents(
         ``f1`` to ``fd``, how features without names are called, only where it has them all.
     n_features
         How many there are, where they have no names.
+    qid_column
+        Column of query ids in the model's training data; used if the table has it and ``qid`` is
+        not given.
     path, format, **options
         As for `load`.
     """
@@ -92,8 +96,30 @@ def load_documents(
     if _goes_by_name(path, format):
         return load(path, **options)
     name = format or format_of(path)
+    options = with_query_column(path, name, qid_column, options)
     wanted = _for_documents(format_named(name), path, feature_names, n_features, options)
     return load(path, format=name, **wanted)
+
+
+def with_query_column(
+    path: str | Path,
+    format: str | None,  # noqa: A002
+    qid_column: str | None,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the options of a reader, with the model's column of query ids if a table has it.
+
+    The columns of standard input and pipes are not known before they are read, so the model's
+    column is expected there.
+    """
+    if qid_column is None or "qid" in options or _goes_by_name(path, format):
+        return options
+    chosen = format_named(format or format_of(path))
+    if "qid" not in options_of(chosen.read) or not hasattr(chosen, "names"):
+        return options
+    if Path(path).is_file() and qid_column not in chosen.names(path):
+        return options
+    return {**options, "qid": qid_column}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +136,7 @@ def document_parts(
     format: str | None = None,  # noqa: A002
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
+    qid_column: str | None = None,
     **options: Any,
 ) -> DocumentParts:
     """Read documents that are only to be ranked, in parts that come one by one.
@@ -119,19 +146,26 @@ def document_parts(
 
     Parameters
     ----------
-    path, format, feature_names, n_features, **options
+    path, format, feature_names, n_features, qid_column, **options
         As for `load_documents`.
     """
     refuse_address(path)
 
     def whole() -> RankingData:
-        given = {"feature_names": feature_names, "n_features": n_features, **options}
-        return load_documents(path, format=format, **given)
+        return load_documents(
+            path,
+            format=format,
+            feature_names=feature_names,
+            n_features=n_features,
+            qid_column=qid_column,
+            **options,
+        )
 
     if not _goes_by_name(path, format) and Path(path).exists() and not Path(path).is_fifo():
         name = format or format_of(path)
         chosen = format_named(name)
         if hasattr(chosen, "row_count") and (rows := chosen.row_count(path)) != 0:
+            options = with_query_column(path, name, qid_column, options)
             wanted = _for_documents(chosen, path, feature_names, n_features, options)
             check_options(name, "read", chosen.read, wanted)
             return DocumentParts(rows, _parts_or(whole, chosen.read_parts(path, **wanted)))

@@ -123,6 +123,7 @@ def arrays_of_columns(
         "X": feature_matrix(column, features, len(queries), categories),
         "y": None if label is None else checked_numbers(column(label), label, "grade"),
         "qid": queries,
+        "qid_column": roles["qid"],
         "feature_names": list(features),
         "categories": categories,
         **{

@@ -196,6 +196,9 @@ class RankingData(ByQuery[Query]):
         The caller's row number of each row; None where the order was kept.
     categories : dict from feature names to Categories, or None
         Of the features that are categories: what their codes in ``X`` stand for.
+    qid_column : str or None
+        Name of the column of query ids in the frame or table that the data came from. A ranker
+        fitted to the data finds the queries of later frames by it.
 
     Examples
     --------
@@ -220,6 +223,7 @@ class RankingData(ByQuery[Query]):
     feature_names: tuple[str, ...] | None = None
     row: I64 | None = None
     categories: AllCategories | None = None
+    qid_column: str | None = None
 
     # --- building ----------------------------------------------------------------------------
 
@@ -285,6 +289,7 @@ class RankingData(ByQuery[Query]):
         position: Any = None,
         feature_names: Sequence[str] | None = None,
         categories: Mapping[str, Categories | Sequence[Any]] | None = None,
+        qid_column: str | None = None,
     ) -> RankingData:
         """Check and group arrays; rows may come in any order.
 
@@ -303,6 +308,8 @@ class RankingData(ByQuery[Query]):
         feature_names : sequence of str, of length d
         categories : mapping from names of features to their values
             Of features that hold codes 0, 1, ... of categories: what each code stands for.
+        qid_column : str
+            Name of the column that ``qid`` was read from.
         """
         features = as_feature_matrix(X)
         n = features.shape[0]
@@ -339,6 +346,7 @@ class RankingData(ByQuery[Query]):
             feature_names=names,
             row=row,
             categories=checked_categories(categories, names) if categories else None,
+            qid_column=qid_column,
             **per_document,
         )
         if row is not None:
@@ -647,6 +655,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         query_weight=joined("query_weight"),
         feature_names=parts[0].feature_names,
         categories=categories,
+        qid_column=parts[0].qid_column,
         **{name: joined(name) for name in _ROW_ARRAYS},
     )
 

@@ -70,6 +70,8 @@ class Partitions:
     n_features, n_queries, n_documents : int
     feature_names : tuple of str or None
     categories : dict from names of features to Categories, or None
+    qid_column : str or None
+        Name of the column of query ids.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Partitions:
         self.n_features = shapes[0].n_features
         self.feature_names = shapes[0].feature_names
         self.categories = shapes[0].categories
+        self.qid_column = shapes[0].qid_column
         self.n_queries = sum(len(shape.qid) for shape in shapes)
         self.n_documents = int(sum(shape.sizes.sum() for shape in shapes))
         self._shares: list[tuple[list[int], int]] = []
@@ -391,6 +394,8 @@ class Shape:
         Bytes of a document, roughly.
     categories
         Of its features.
+    qid_column
+        Name of the column of query ids.
     """
 
     n_features: int
@@ -400,6 +405,7 @@ class Shape:
     sizes: I64
     row_bytes: float
     categories: AllCategories | None = None
+    qid_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -416,8 +422,16 @@ def shape_of(raw: RankingData | None) -> Shape | None:
         return None
     optional = tuple(name for name in _OPTIONAL if getattr(raw, name) is not None)
     row_bytes = sys.getsizeof(raw) / max(1, raw.n_documents)
-    names, categories = raw.feature_names, raw.categories
-    return Shape(raw.n_features, names, optional, raw.qid, raw.sizes, row_bytes, categories)
+    return Shape(
+        n_features=raw.n_features,
+        feature_names=raw.feature_names,
+        optional=optional,
+        qid=raw.qid,
+        sizes=raw.sizes,
+        row_bytes=row_bytes,
+        categories=raw.categories,
+        qid_column=raw.qid_column,
+    )
 
 
 def regrouped(

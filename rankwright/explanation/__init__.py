@@ -37,7 +37,7 @@ def explain(
     against : fitted ranker
         With one document: why it stands elsewhere under ``ranker`` than under ``against``.
     qid : str
-        The column of query ids in a frame, where it has no usual name.
+        The column of query ids in a frame; by default that of the training data, or a usual name.
 
     Returns
     -------

@@ -33,6 +33,7 @@ def importance(
     kind: str = "permutation",
     *,
     data: Any = None,
+    qid: str | None = None,
     metric: Any = None,
     repeats: int = 5,
     seed: int = 0,
@@ -46,7 +47,9 @@ def importance(
         Gain and splits are those of a tree model; SHAP is the mean of absolute contributions to
         the scores of ``data`` (trees and linear models); permutation is (1) and suits any model.
     data : RankingData or frame
-        Needed for SHAP and permutation; of a frame, columns are found as `rankwright.load` does.
+        Needed for SHAP and permutation; of a frame, columns are found as `rankwright.explain` does.
+    qid : str
+        The column of query ids in a frame; by default that of the training data, or a usual name.
     metric : str, Metric or callable
         By default the metric that selected the ranker.
 
@@ -69,7 +72,7 @@ def importance(
     elif data is None:
         raise UsageError(f"importance by {kind} looks at data: pass data=...")
     else:
-        own = in_columns_of(ranker, data_of_frame(ranker, data, None, "importance"))
+        own = in_columns_of(ranker, data_of_frame(ranker, data, qid, "importance"))
         if kind == "shap":
             values = np.abs(document_parts(ranker, own)[:, :-1]).mean(axis=0)
         elif np.isnan(own.y).any():

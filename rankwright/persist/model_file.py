@@ -92,6 +92,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     names = getattr(ranker, "feature_names_in_", None)
     deviation = getattr(ranker, "feature_deviation_", None)
     categories = getattr(ranker, "categories_", None)
+    qid_column = getattr(ranker, "qid_column_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -107,6 +108,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         "curve": plain(ranker.curve_),
         **({"packages": packages} if packages else {}),
         **({"categories": categories_to_json(categories)} if categories else {}),
+        **({} if qid_column is None else {"qid_column": qid_column}),
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
@@ -134,6 +136,9 @@ def load_model(path: str | Path) -> Ranker:
         if ranker.model_name != family:
             raise UsageError(f"a ranker of model '{ranker.model_name}', a model '{family}'.")
         ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = _fit_record(receipt)
+        ranker.qid_column_ = receipt.get("qid_column")
+        if not isinstance(ranker.qid_column_, str | None):
+            raise UsageError("its column of query ids is not a name.")
         if "feature_deviation" in receipt:
             ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
     except PART_ERRORS as error:

@@ -61,6 +61,7 @@ from rankwright.rankers.inputs import (
     eval_sets,
     features_like,
     how_to_route_qid,
+    query_column,
     ranking_data,
     refuse_categories,
     refuse_misnamed,
@@ -142,6 +143,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     feature_names_in_ : array of str, where the features had names
     categories_ : dict from names to Categories, where features are categories
         What their codes stand for; ``predict`` finds the categories of a frame by value.
+    qid_column_ : str or None
+        Name of the column of query ids in the training frame or table; `rank` and `explain` find
+        the queries of another frame by it.
 
     See Also
     --------
@@ -617,6 +621,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.categories_ = dict(data.categories)
         elif hasattr(self, "categories_"):
             del self.categories_
+        self.qid_column_ = data.qid_column
 
     def _fit_model(
         self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
@@ -642,12 +647,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, *, qid: Any = None) -> F64:
         """Return a score for each row; a higher one ranks first.
 
-        For arrays and frames in the caller's order of rows, for RankingData in its own. ``qid``
-        matters to models that look at whole lists alone: networks with a list context. The
-        features of a frame are found by their names, in any order; other columns are ignored.
+        For arrays and frames in the caller's order of rows, for RankingData in its own. Only models
+        that look at whole lists (networks with a list context) use ``qid``; of a frame they take
+        it from the column that `rank` would use. The features of a frame are found by their names,
+        in any order; other columns are ignored.
         """
         features = features_like(self, X)
         model: Any = self._fitted()
+        if qid is None and hasattr(model, "scores_of") and not isinstance(X, RankingData):
+            qid = query_column(self, X)
         if not hasattr(model, "scores_of") or (qid is None and not isinstance(X, RankingData)):
             scores: F64 = model.scores(features, n_jobs=self.n_jobs)
             return scores
@@ -673,8 +681,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix, frame or RankingData
         qid : array or str
-            Query of each row, or the name of its column in a frame; without it all rows are one
-            query, unless the frame has a column with a usual name, such as ``query``.
+            Query of each row, or the name of its column in a frame. Without it, the column that
+            held the query ids in training (``qid_column_``) is used, or else one with a usual name,
+            such as ``query``. A frame with neither is refused if the ranker was fitted to a frame
+            or table with a column of query ids; otherwise all rows are one query.
         group : array (n,) or (n, topics), or str
             Host or topic of each row, or the name of its column; a matrix has a column for each of
             topics that overlap.
@@ -704,6 +714,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         if sample_weight is not None:
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
+        if qid is None and isinstance(y, str):
+            qid = query_column(self, X)
         if qid is None and not isinstance(X, RankingData) and getattr(self, "_with_qid", False):
             raise UsageError(
                 f"this ranker was fitted with qid, so score needs qid=... too; {how_to_route_qid()}"

@@ -174,6 +174,7 @@ class Blend(Ranker):
         made.curve_, made.evals_result_, made.out_of_fold_ = {}, {}, {}
         made.best_iteration_, made.interrupted_, made.resumed_from_ = 1, False, None
         made._with_qid = getattr(first, "_with_qid", False)
+        made.qid_column_ = getattr(first, "qid_column_", None)
         return made
 
     # --- parameters --------------------------------------------------------------------------

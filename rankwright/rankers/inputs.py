@@ -228,19 +228,24 @@ def data_in_columns(
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
     """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
 
-    Of a frame ``qid`` and ``group`` may be names of columns; a query id and document ids that it
-    has under their usual names, and the ranker does not know as features, are found.
+    Of a frame ``qid`` and ``group`` may be names of columns. Query ids are found by
+    `query_column`, document ids under their usual names.
     """
     features = features_like(ranker, X)
     names = frame_columns(X)
     given: dict[str, Any] = {"qid": qid, "group": group}
     if names is not None:
-        known = set(map(str, getattr(ranker, "feature_names_in_", names)))
         column = columns_of_frame(X) if all(isinstance(name, str) for name in names) else None
-        for role in ("qid", "doc_id"):
-            usual = usual_column(role, [str(name) for name in names if str(name) not in known])
-            if given.get(role) is None and usual is not None and column is not None:
-                given[role] = usual
+        if qid is None:
+            given["qid"] = query_column(ranker, X)
+            if given["qid"] is None and getattr(ranker, "qid_column_", None) is not None:
+                raise DataError(
+                    f"the ranker was fitted with queries from column {quoted(ranker.qid_column_)}, "
+                    "which the frame does not have; name its column of query ids with qid=..., or "
+                    "pass qid=[0] * len(frame) if all rows are one query."
+                )
+        if column is not None:
+            given["doc_id"] = usual_column("doc_id", _not_features(ranker, names))
         for role, value in given.items():
             if isinstance(value, str):
                 if column is None:
@@ -253,6 +258,22 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
     return RankingData.from_arrays(
         features, None, feature_names=names_in, categories=coded, **given
     )
+
+
+def query_column(ranker: Any, X: Any) -> str | None:
+    """Return the column of query ids of a frame: that of the training data, or a usual name."""
+    names = frame_columns(X)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    free = _not_features(ranker, names)
+    remembered = getattr(ranker, "qid_column_", None)
+    return remembered if remembered in free else usual_column("qid", free)
+
+
+def _not_features(ranker: Any, names: Sequence[Any]) -> list[str]:
+    """Return those columns of a frame that the ranker does not know as features."""
+    known = set(map(str, getattr(ranker, "feature_names_in_", names)))
+    return [str(name) for name in names if str(name) not in known]
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
@@ -269,6 +290,7 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
     ranker._fitted()
     known = [str(name) for name in getattr(ranker, "feature_names_in_", [])] or None
     _columns_by_name(known, names, "the frame")
+    qid = qid or query_column(ranker, X)
     free = [name for name in map(str, names) if known is None or name not in known]
     label = usual_column("label", free) or ""
     roles, features = choose_columns(

@@ -150,3 +150,22 @@ def test_what_rank_writes_evaluate_reads(models, tmp_path):
 )
 def test_mistakes_are_one_sentence(options, expected):
     assert expected in sentence("rank", "model.rw", "absent.txt", *options)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_queries_are_found_in_the_column_of_the_training_data(tmp_path, suffix):
+    table = FRAME.rename(columns={"qid": "search"}).assign(query="one text", label=GRADES)
+    path = tmp_path / f"data{suffix}"
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    model = tmp_path / "model.rw"
+    drop = ["--read", "drop=query"]
+    found = ["--read", "qid=search"]
+    run("train", "linear_regression", "--train", path, *drop, *found, "--save", model)
+    expected = run("rank", model, path, *found).stdout
+    assert len({line.split()[0] for line in expected.splitlines()}) == 6
+    assert run("rank", model, path).stdout == expected
+    output = tmp_path / "run.txt"
+    run("rank", model, path, "-o", output)
+    assert output.read_text() == expected
+    assert run_json("evaluate", path, "--load", model, *drop)["queries"] == 6
+    assert "query q3" in run("explain", model, path, "--query", "q3", *drop).stdout

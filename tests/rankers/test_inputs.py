@@ -209,3 +209,65 @@ def test_validation_data_that_is_the_training_data_is_reported(kind):
 def test_training_data_may_be_looked_at_besides_validation_data():
     data, valid = small_data(queries=6), small_data(queries=6, seed=1)
     rw.RankSVM().fit(data, eval_set=[data, valid])  # the last one selects
+
+
+# --- the column of query ids is remembered ---------------------------------------------------
+
+SEARCHES = FRAME.rename(columns={"query": "search"}).drop(columns="doc")
+OF_SEARCHES = rw.RankSVM().fit(SEARCHES, "grade", qid="search", drop=["title"])
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_rank_finds_queries_in_the_column_of_the_training_data(tmp_path, reloaded):
+    ranker = OF_SEARCHES
+    if reloaded:
+        ranker.save(tmp_path / "model.rw")
+        ranker = rw.load_model(tmp_path / "model.rw")
+    assert ranker.qid_column_ == "search"
+    expected = ALONE.rank(DATA.X, qid=QID).order
+    np.testing.assert_array_equal(ranker.rank(SEARCHES).order, expected)
+    # a column with a usual name does not replace it
+    other = SEARCHES.assign(query="one text")
+    np.testing.assert_array_equal(ranker.rank(other).order, expected)
+    np.testing.assert_array_equal(ranker.rank(pl.from_pandas(SEARCHES)).order, expected)
+
+
+def test_score_explain_and_importance_find_queries_in_that_column():
+    value = ALONE.score(DATA.X, DATA.y, qid=QID)
+    assert OF_SEARCHES.score(SEARCHES, "grade") == value
+    assert "query q1" in str(rw.explain(OF_SEARCHES, SEARCHES, query="q1"))
+    expected = rw.importance(FITTED, data=FRAME)
+    assert rw.importance(OF_SEARCHES, data=SEARCHES) == expected
+    assert rw.importance(FITTED, data=SEARCHES, qid="search") == expected
+
+
+def test_rank_refuses_a_frame_without_the_column_of_query_ids():
+    without = SEARCHES.drop(columns="search")
+    with pytest.raises(DataError, match=r"column 'search', which the frame does not.*qid=\[0\]"):
+        OF_SEARCHES.rank(without)
+    np.testing.assert_array_equal(
+        OF_SEARCHES.rank(without, qid=QID).order, OF_SEARCHES.rank(SEARCHES).order
+    )
+    assert len(OF_SEARCHES.rank(without, qid=[0] * len(without)).qid) == 1
+    OF_SEARCHES.predict(without)  # scores do not depend on queries
+
+
+def test_the_column_of_query_ids_is_remembered_from_data_and_forgotten_in_the_next_fit(tmp_path):
+    SEARCHES.drop(columns="title").to_csv(tmp_path / "train.csv", index=False)
+    data = rw.load(tmp_path / "train.csv", qid="search", label="grade")
+    ranker = rw.RankSVM().fit(data)
+    assert ranker.qid_column_ == "search"
+    assert ranker.fit(data.select([3, 1, 2])).qid_column_ == "search"
+    assert ranker.fit(DATA.X, DATA.y, qid=QID).qid_column_ is None
+    frame = rw.RankingData.from_frame(SEARCHES, qid="search", label="grade", drop=["title"])
+    assert rw.RankSVM().fit(frame).qid_column_ == "search"
+
+
+def test_models_of_whole_lists_predict_by_that_column():
+    pytest.importorskip("torch")
+    model = rw.models.Network(hidden_layer_sizes=(4,), list_context=1, epochs=1)
+    ranker = rw.Ranker("ranknet", model).fit(SEARCHES, "grade", qid="search", drop=["title"])
+    expected = ranker.predict(SEARCHES, qid="search")
+    np.testing.assert_array_equal(ranker.predict(SEARCHES), expected)
+    with pytest.raises(UsageError, match="query of each row"):
+        ranker.predict(SEARCHES.drop(columns="search"))
