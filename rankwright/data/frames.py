@@ -18,6 +18,9 @@ never a guess. The index that pandas writes to a Parquet file is no feature. Fea
 numbers, booleans or categories; a null feature is a missing value (NaN). A null query id, grade or
 weight is an error.
 
+If grades and query ids are given as arrays next to a frame, or only some columns are named, a
+column named like ids, ``query_weight`` or ``sample_weight`` is refused, not taken for a feature.
+
 A column of the type category (pandas ``category``, polars ``Categorical`` and ``Enum``, an Arrow
 dictionary) is in ``RankingData.X`` as codes 0, 1, ..., NaN where it is missing; `Categories` says
 what each code stands for. Codes of two data sets are matched by value, never by code. The
@@ -90,6 +93,7 @@ def arrays_of_frame(
             raise DataError(unknown("column", name, table.columns))
     if features is None:
         features = [name for name in table.columns if name not in named]
+        refuse_roles_as_features(features)
     roles = {"qid": qid, **({} if label is None else {"label": label}), **columns}
     return arrays_of_columns(columns_of_frame(table), roles, features)
 
@@ -642,6 +646,29 @@ def usual_column(role: str, names: Sequence[str]) -> str | None:
             f"{role}=..., and leave the other out with drop=... or name it in features=..."
         )
     return fitting[0] if fitting else None
+
+
+_NEVER_FEATURES = {
+    **dict.fromkeys(USUAL_NAMES["qid"], "query ids"),
+    **dict.fromkeys(USUAL_NAMES["doc_id"], "document ids"),
+    "query_weight": "weights of queries",
+    "sample_weight": "weights of documents",
+}
+
+
+def refuse_roles_as_features(names: Iterable[Any]) -> None:
+    """Refuse columns that are named like ids or weights and would become features unnoticed.
+
+    For callers that name only some columns, or none; ``features=`` may still choose such a column.
+    """
+    for name in names:
+        role = _NEVER_FEATURES.get(str(name).strip().lower())
+        if role is not None:
+            raise DataError(
+                f"column {quoted(name)} of X is named like {role} and would become a feature; "
+                f"leave it out of X (in fit: drop=[{quoted(name)}]), name all columns, as in "
+                "fit(frame, 'grade', qid='query'), or choose the features with features=[...]."
+            )
 
 
 _MEANING = {

@@ -30,9 +30,11 @@ from rankwright.data.frames import (
     Categories,
     arrays_of_frame,
     checked_categories,
+    frame_columns,
     frame_of_data,
     joined_categories,
     recoded,
+    refuse_roles_as_features,
 )
 from rankwright.errors import DataError, counted, quoted
 
@@ -311,6 +313,7 @@ class RankingData(ByQuery[Query]):
         qid_column : str
             Name of the column that ``qid`` was read from.
         """
+        refuse_roles_as_features(frame_columns(X) or ())
         features = as_feature_matrix(X)
         n = features.shape[0]
         if 0 in features.shape:

@@ -23,7 +23,12 @@ from rankwright.core.parameters import seed_of
 from rankwright.core.rng import stream
 from rankwright.core.types import I64, AnyArray
 from rankwright.data.formats import read_file
-from rankwright.data.frames import encoded_features, frame_categories, frame_columns
+from rankwright.data.frames import (
+    encoded_features,
+    frame_categories,
+    frame_columns,
+    refuse_roles_as_features,
+)
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.streams import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
@@ -197,6 +202,7 @@ def _ranking_data(
                 "train_valid_test_split(frame, 'grade', qid='query'), or both arrays."
             )
         return RankingData.from_frame(X, qid=qid, label=y, **columns)
+    refuse_roles_as_features(names or ())
     known = {} if names is None else frame_categories(X)
     table = encoded_features(X, names or [], known) if known else X
     return RankingData.from_arrays(

@@ -401,7 +401,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X : array, sparse matrix, frame, RankingData or ClickLog
             With a frame, ``y``, ``qid`` and the weights may be names of its columns. Columns with
             usual names, such as ``doc_id``, are then found as `rankwright.load` finds them, and are
-            no features. Of a log that has features, relevance is learned from clicks.
+            no features. If ``y`` is an array, such ids are refused: leave them out with ``drop``.
+            Of a log that has features, relevance is learned from clicks.
         sample_weight, query_weight : array
             Weight of each document, and of each query. A document of weight 0 is left out.
         features, drop : str or sequence of str

@@ -33,6 +33,7 @@ from rankwright.data.frames import (
     listed,
     recoded,
     refuse_other_index,
+    refuse_roles_as_features,
     usual_column,
 )
 from rankwright.data.ranking_data import RankingData
@@ -100,6 +101,8 @@ def ranking_data(
     if names is not None:
         refuse_other_index(X, "X", y=y, qid=qid)
         names, columns = _feature_columns(names, features, drop)
+        if features is None:
+            refuse_roles_as_features(names)
         _refuse_grades_in_features(X, names, y)
     known = {} if names is None else _named({**(categories or {}), **frame_categories(X)}, names)
     table = X

@@ -271,3 +271,32 @@ def test_models_of_whole_lists_predict_by_that_column():
     np.testing.assert_array_equal(ranker.predict(SEARCHES), expected)
     with pytest.raises(UsageError, match="query of each row"):
         ranker.predict(SEARCHES.drop(columns="search"))
+
+
+# --- ids beside a frame whose grades are an array ---------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["qid", "Query_ID", "group_id", "docid", "doc_id", "query_weight"])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_ids_are_refused_as_features_where_grades_are_an_array(kind, name):
+    frame = kind({name: QID, **{f: DATA.X[:, number] for number, f in enumerate(FEATURES)}})
+    refusal = (
+        rf"column '{name}' of X is named like .*; leave it out of X \(in fit: drop=\['{name}'\]"
+    )
+    with pytest.raises(DataError, match=refusal):
+        rw.RankSVM().fit(frame, DATA.y, qid=QID)
+    with pytest.raises(DataError, match=refusal):
+        rw.RankSVM().fit(frame, DATA.y, group_sizes=DATA.sizes)
+    with pytest.raises(DataError, match=refusal):
+        rw.cross_validate(rw.RankSVM(), frame, DATA.y, qid=QID, cv=2)
+    with pytest.raises(DataError, match=refusal):
+        rw.train_valid_test_split(frame, DATA.y, qid=QID)
+    with pytest.raises(DataError, match=refusal):
+        rw.RankingData.from_arrays(frame, DATA.y, qid=QID)
+    left = rw.RankSVM().fit(frame, DATA.y, qid=QID, drop=[name])
+    np.testing.assert_array_equal(left.coef_, ALONE.coef_)
+    np.testing.assert_array_equal(left.predict(frame), ALONE.predict(DATA.X))
+    assert left.score(frame, DATA.y, qid=QID) == ALONE.score(DATA.X, DATA.y, qid=QID)
+    chosen = rw.RankSVM().fit(frame, DATA.y, qid=QID, features=[name, "bm25"])
+    assert list(chosen.feature_names_in_) == [name, "bm25"]
+    assert len(chosen.predict(frame)) == len(QID)
