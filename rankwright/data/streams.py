@@ -64,6 +64,8 @@ _UNREAD = (  # suffixes, first bytes, what to do
     ((".lz4",), b"\x04\x22\x4d\x18", "uncompress it"),
 )
 _BZ2_BLOCK = b"1AY&SY"
+_UNPACKED_FREELY = 1 << 26  # bytes; repetitive text of some kilobytes may well shrink 1000-fold
+_MOST_RATIO = 250  # LETOR text and logs shrink 5- to 50-fold; deflate reaches 1032 on one byte
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/{1,2}[^/]")  # Path makes one slash of two
 
 
@@ -72,12 +74,15 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` is standard input) for reading its decompressed bytes.
 
     Compression is known by the name or by the first bytes; errors are one sentence with the file.
+    Devices are refused, and compressed files that unpack to far more than data do.
     """
     standard = str(path) == "-"
     refuse_address(path)
     path = Path(path)
     if not standard and path.is_dir():
         raise DataError(f"{path} is a folder; a file is expected.")
+    if not standard:
+        refuse_device(path)
     name = display_name(path)
     try:
         with _standard_input() if standard else open(path, "rb") as raw:
@@ -87,8 +92,9 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             if kind is None:
                 yield raw
             else:
-                with COMPRESSED[kind](raw, "rb") as stream:
-                    yield stream
+                packed = _Counted(raw)
+                with COMPRESSED[kind](packed, "rb") as stream:
+                    yield io.BufferedReader(_Unpacked(stream, packed, name), _PIECE)
     except FileNotFoundError:
         raise DataError(missing_file(path)) from None
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
@@ -98,6 +104,57 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             f"{name} is damaged or truncated: {str(error).rstrip('.')}; fetch it again, "
             "or rename it if it is not compressed."
         ) from None
+
+
+_PIECE = 1 << 20
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self.count = stream, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most ``size`` bytes."""
+        piece = self._stream.read(size)
+        self.count += len(piece)
+        return piece
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+
+class _Unpacked(io.RawIOBase):
+    """The decompressed bytes of a file, refused where they are far more than the compressed."""
+
+    def __init__(self, stream: BinaryIO, packed: _Counted, name: str) -> None:
+        self._stream, self._packed, self._name, self._count = stream, packed, name, 0
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a part of the buffer; return how much."""
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._count += len(piece)
+        most = max(_UNPACKED_FREELY, _MOST_RATIO * self._packed.count)
+        if self._count > most:
+            raise DataError(
+                f"{self._name} unpacks to more than {_MOST_RATIO} times its size, far more than "
+                "data does; if it is sound, unpack it first and name the unpacked file."
+            )
+        return len(piece)
+
+    def readall(self) -> bytes:
+        """Return all that is left, in pieces that are checked one by one."""
+        pieces = []
+        while piece := self.read(_PIECE):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
 
 
 def plain_suffix(path: str | Path) -> str:
@@ -141,6 +198,13 @@ def refuse_address(path: str | Path) -> None:
             f"{path} is an address, and files are read from this machine alone; "
             "download it first, then name the file."
         )
+
+
+def refuse_device(path: str | Path) -> None:
+    """Say that a device is not a file; one such as /dev/zero never ends."""
+    path = Path(path)
+    if path.is_char_device() or path.is_block_device():
+        raise DataError(f"{path} is a device; name a file or a pipe, or - for standard input.")
 
 
 def refuse_unread(path: str | Path, first: bytes = b"") -> None:

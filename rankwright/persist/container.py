@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.streams import atomic_path, missing_file, refuse_address
+from rankwright.data.streams import atomic_path, missing_file, refuse_address, refuse_device
 from rankwright.errors import RankwrightError
 
 FORMAT = 2
@@ -75,6 +75,7 @@ def write_parts(path: str | Path, receipt: Mapping[str, Any], parts: Mapping[str
 def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the receipt and the other parts of a model file, all checked."""
     refuse_address(path)
+    refuse_device(path)
     path = Path(path)
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder; name the model file in it.")

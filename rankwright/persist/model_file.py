@@ -22,6 +22,7 @@ from rankwright import __version__, registry
 from rankwright.core.parameters import params_of, part_name
 from rankwright.core.types import F64
 from rankwright.data.frames import categories_from_json, categories_to_json
+from rankwright.data.streams import refuse_device
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
@@ -121,6 +122,7 @@ def load_model(path: str | Path) -> Ranker:
     A model of LightGBM (text), XGBoost (JSON or UBJSON) or CatBoost (JSON) is read as a fitted
     ranker that scores as that library does; see `import_model`.
     """
+    refuse_device(path)
     other = None if is_zipfile(path) else read_other(path)
     if other is not None:
         return as_ranker(other)

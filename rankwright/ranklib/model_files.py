@@ -49,12 +49,17 @@ def is_ranklib(path: str | Path) -> bool:
     path = Path(path)
     if not path.is_file():
         return False
-    with path.open("rb") as stream:
-        return stream.read(len(_RANKLIB)) == _RANKLIB
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_RANKLIB)) == _RANKLIB
+    except OSError:  # such as of /proc/self/mem; whoever reads it as data or a model says so
+        return False
 
 
 def is_model(path: str | Path) -> bool:
     """Whether a file begins as one that `load_model` reads."""
     from rankwright.persist.other_libraries import library_of
 
+    if not Path(path).is_file():  # a device may never end, and a pipe cannot be read twice
+        return False
     return zipfile.is_zipfile(path) or is_ranklib(path) or library_of(path) is not None

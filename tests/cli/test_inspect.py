@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 
 import pytest
 import typer
+from command import sentence
 from typer.testing import CliRunner
 
 from rankwright.cli.inspect import inspect
@@ -129,7 +131,7 @@ def test_a_file_whose_order_earns_less_is_not_warned_of(tmp_path):
     found = json.loads(run(write(tmp_path / "a.txt", *lines), "--json"))
     order = found["data"][0]["order"]
     assert 0 < order["file_ndcg10"] - order["mean_ndcg10"] < 0.02
-    assert not any("file order alone earns" in sentence for sentence in found["findings"])
+    assert not any("file order alone earns" in one for one in found["findings"])
 
 
 def test_leakage_between_files_comes_first(tmp_path):
@@ -138,7 +140,7 @@ def test_leakage_between_files_comes_first(tmp_path):
     findings = json.loads(run(train, test, "--json"))["findings"]
     assert findings[0].startswith(f"{train} and {test} share 1 query (2):")
     assert findings[1] == f"1 document of {test} has the features of one of {train}."
-    assert all(not sentence.endswith("constant: 1.") for sentence in findings[:2])
+    assert all(not one.endswith("constant: 1.") for one in findings[:2])
     assert f"{train}: 1 of 2 features is constant: 1." in findings
 
 
@@ -169,3 +171,12 @@ def test_embedded_data_goes_by_its_name():
 def test_what_is_no_data_is_refused(tmp_path):
     with pytest.raises((DataError, UsageError), match=r"nowhere\.txt does not exist"):
         run(tmp_path / "nowhere.txt")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="Linux has these files")
+@pytest.mark.parametrize("kind", ["letor", "csv", "parquet"])
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/mem"])
+def test_devices_and_memory_are_no_data(path, kind):
+    said = sentence("inspect", path, "--format", kind)
+    assert said.startswith(path)
+    assert "is a device" in said or "/proc" in path

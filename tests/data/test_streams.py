@@ -6,14 +6,19 @@ import io
 import lzma
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from forks import statuses_of_forks
 from small_data import small_data
 
+import rankwright as rw
 from rankwright.data import load, save, streams
+from rankwright.data.click_files import load_log
+from rankwright.data.letor import Letor
 from rankwright.data.lightgbm import LightGBMText
 from rankwright.data.streams import (
     atomic_text,
@@ -27,7 +32,7 @@ from rankwright.data.streams import (
     reads_file,
     text_lines,
 )
-from rankwright.data.trec import Trec
+from rankwright.data.trec import Trec, read_qrels, read_run
 from rankwright.errors import DataError, MissingExtraError, UsageError
 
 PACK = {
@@ -345,3 +350,79 @@ def test_sizes_saved_on_windows_are_read(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"1 0:1\r\n0 0:2\r\n2 0:3\r\n")
     (tmp_path / "a.txt.query").write_bytes(b"\xef\xbb\xbf2\r\n1\r\n")
     assert LightGBMText().read(tmp_path / "a.txt").sizes.tolist() == [2, 1]
+
+
+# --- files that unpack to far more than data do, and devices ------------------------------------
+
+LETOR = b"0 qid:1 1:0.5 2:0\n"
+JUDGED = b"q1 0 d1 1\n"
+READ = {
+    "letor": (LETOR, rw.load, ".txt"),
+    "letor, in parts": (LETOR, lambda path: list(Letor.read_parts(path)), ".txt"),
+    "csv": (b"qid,label,a\n1,0,0\n", rw.load, ".csv"),
+    "run": (b"q1 Q0 d1 1 2.0 tag\n", read_run, ".run"),
+    "judgments": (JUDGED, read_qrels, ".qrels"),
+    "click log": (b'{"query": "a", "results": ["x"], "clicks": []}\n', load_log, ".jsonl"),
+    "feature log": (b'{"query": "a"}\n', None, ".json"),
+}
+
+
+@pytest.mark.parametrize("reader", READ)
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, monkeypatch, reader, suffix):
+    monkeypatch.setattr(streams, "_UNPACKED_FREELY", 1 << 18)
+    content, read, ending = READ[reader]
+    if reader == "feature log":
+        (tmp_path / "judged.qrels").write_bytes(JUDGED)
+        read = partial(rw.load, format="feature_log", judgments=str(tmp_path / "judged.qrels"))
+    path = tmp_path / f"bomb{ending}{suffix}"
+    path.write_bytes(PACK[suffix](b" " * (1 << 24) + b"\n" + content))
+    with pytest.raises(DataError, match=rf"bomb{ending}{suffix} unpacks to more than 250 times"):
+        read(path)
+
+
+def test_a_gzip_of_a_megabyte_stops_early(tmp_path):
+    path = tmp_path / "bomb.txt.gz"
+    with gzip.open(path, "wb", compresslevel=6) as stream:
+        for _ in range(160):
+            stream.write(bytes(1 << 20))
+    read = 0
+    with pytest.raises(DataError, match="unpack it first"), open_bytes(path) as stream:
+        while piece := stream.read(1 << 20):
+            read += len(piece)
+    assert read < 1 << 28
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_repetitive_data_are_read(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(streams, "_UNPACKED_FREELY", 1 << 16)
+    rng = np.random.default_rng(0)
+    lines = [
+        b"%d qid:%d 1:0.%d 2:0 3:0 4:0 5:0 6:0 7:0 8:0 9:0 10:0\n" % (row % 3, row // 40, value)
+        for row, value in enumerate(rng.integers(1, 10, 20_000))
+    ]
+    path = tmp_path / f"data.txt{suffix}"
+    content = b"".join(lines)
+    packed = PACK[suffix](content)
+    path.write_bytes(packed)
+    assert 20 < len(content) / len(packed) < 250
+    assert rw.load(path).n_documents == 20_000
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there are no such devices")
+def test_devices_are_no_input(tmp_path):
+    for name in ("/dev/zero", "/dev/null", "/dev/urandom"):
+        for read, options in (
+            (rw.load, {"format": "letor"}),
+            (rw.load, {"format": "csv"}),
+            (load_log, {"format": "jsonl"}),
+            (read_run, {}),
+        ):
+            with pytest.raises(DataError, match=f"^{name} is a device; name a file or a pipe"):
+                read(name, **options)
+        with pytest.raises(DataError, match=f"^{name} is a device"):
+            rw.load_model(name)
+    link = tmp_path / "data.txt"
+    link.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match="is a device"):
+        rw.load(link)
