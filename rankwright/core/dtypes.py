@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any
 
@@ -102,7 +102,7 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_vector(values: Any, name: str, length: int) -> AnyArray:
     """Return ``values`` as a one-dimensional array of the given length."""
     refuse_masked(values, name)
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()
     if array.shape != (length,):
@@ -111,6 +111,24 @@ def as_vector(values: Any, name: str, length: int) -> AnyArray:
             f"where {length} are expected, one for each row."
         )
     return array
+
+
+def as_array(values: Any, name: str) -> AnyArray:
+    """Return ``values`` as an array; texts that NumPy would cut are refused."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and array.ndim == 1 and not isinstance(values, np.ndarray):
+        refuse_trailing_nul(values, name)
+    return array
+
+
+def refuse_trailing_nul(values: Iterable[Any], what: str) -> None:
+    """Refuse ids that end in a NUL character, which NumPy's texts drop: two ids would be one."""
+    for value in values:
+        if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
+            raise DataError(
+                f"the {what} {quoted(value)} ends in a NUL character, which would be dropped, and "
+                "two ids might become one; remove it from the ids."
+            )
 
 
 def as_groups(values: Any, name: str, length: int) -> AnyArray:

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import registry
+from rankwright.core.dtypes import as_vector
 from rankwright.core.types import AnyArray
 from rankwright.data.click_log import (
     ClickLog,
@@ -380,7 +381,7 @@ def _as_ids(name: str, values: list[Any]) -> AnyArray:
         return ids_of_text(values)
     if kinds == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
         return np.array(values, np.int64)
-    return np.array([str(one) for one in values])
+    return as_vector([str(one) for one in values], f"id of a {name}", len(values))
 
 
 # --- tables ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.dtypes import as_float_vector, as_vector
+from rankwright.core.dtypes import as_array, as_float_vector, as_vector
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step
 from rankwright.core.types import F64, I64, AnyArray
@@ -401,7 +401,9 @@ class ClickLog:
         if position is not None and not _in_order(places[source], within):
             source = source[np.lexsort((places[source], within))]
         query_codes, query_ids = codes_of_ids(
-            _per_session(clean_ids(np.asarray(query), "query id"), "query", indptr, source)
+            _per_session(
+                clean_ids(as_array(query, "query id"), "query id"), "query", indptr, source
+            )
         )
         documents = clean_ids(as_vector(document, "document", n), "document id")
         document_codes, document_ids = codes_of_ids(documents[source])
@@ -901,7 +903,7 @@ def _in_order(position: AnyArray, session: AnyArray) -> bool:
 
 def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
     """Return a value per session, of as many, or of one per impression, the same in a session."""
-    array, n_sessions = np.asarray(values), len(indptr) - 1
+    array, n_sessions = as_array(values, name), len(indptr) - 1
     empty = (np.diff(indptr) == 0).any()
     if array.shape == (n_sessions,) and (n_sessions != len(source) or empty):
         return array

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Literal, NoReturn, Union
 
 import numpy as np
 
+from rankwright.core.dtypes import as_vector
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import ids_of_text, listed
 from rankwright.data.judgments import read_judgments
@@ -571,12 +572,12 @@ class _Rows:
         judged = self.reader.judged
         weights = {} if judged is None else judged.weights
         whole = judged is not None and ids_of_text([*judged.grades]).dtype.kind == "i"
-        queries = np.array(self.queries)
+        queries = as_vector(self.queries, "query id", len(self.docs))
         return RankingData.from_arrays(
             X,
             np.frombuffer(self.grades),
             qid=queries.astype(np.int64) if whole else queries,
-            doc_id=np.array(self.docs),
+            doc_id=self.docs,
             query_weight=[weights.get(query, 1.0) for query in self.queries] if weights else None,
             feature_names=self.names,
         )

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.dtypes import refuse_trailing_nul
 from rankwright.core.types import F64, AnyArray
 from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
 from rankwright.registry import unknown
@@ -163,6 +164,8 @@ class FrameColumns:
         if values.dtype == nw.Boolean or values.is_null().all():
             values = values.cast(nw.Float64)
         array: AnyArray = values.to_numpy()
+        if array.dtype.kind == "U":  # polars has cut the texts already
+            refuse_trailing_nul(values.to_list(), "id")
         if array.dtype.kind != "O":
             return array
         missing = np.array(values.is_null().to_list(), bool)
@@ -411,6 +414,8 @@ def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
 
     ``007`` is not how a whole number is written, so such ids stay text and none is confused.
     """
+    if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+        refuse_trailing_nul(values, "id")
     text = np.asarray(values, str)
     try:
         numbers = text.astype(np.int64)
@@ -532,6 +537,7 @@ def checked_ids(values: AnyArray, name: str, role: str) -> AnyArray:
         else:
             _refuse_missing(missing, name, role)
         if all(isinstance(value, str) for value in values.tolist()):
+            refuse_trailing_nul(values.tolist(), role)
             return values.astype(str)
     elif values.dtype.kind in "fM":
         _refuse_missing(np.isnan(values), name, role)

@@ -23,6 +23,7 @@ from rankwright.core.dtypes import (
     as_groups,
     as_vector,
     refuse_masked,
+    refuse_trailing_nul,
 )
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.frames import (
@@ -776,6 +777,7 @@ def clean_ids(qid: AnyArray, what: str) -> AnyArray:
         return whole if (whole == qid).all() else qid
     if qid.dtype.kind == "O":
         if all(isinstance(value, str) for value in qid.tolist()):
+            refuse_trailing_nul(qid.tolist(), what)
             return qid.astype(str)
         for row, value in enumerate(qid.tolist()):
             if not isinstance(value, Hashable):

@@ -282,9 +282,7 @@ def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
     retrieved = ~np.isnan(values)
     X = np.zeros((len(doc), 1), np.float32)  # a run has no features
     if doc:
-        data = RankingData.from_arrays(
-            X, np.maximum(grade, 0.0), qid=np.array(qid, str), doc_id=np.array(doc, str)
-        )
+        data = RankingData.from_arrays(X, np.maximum(grade, 0.0), qid=qid, doc_id=doc)
     else:
         data = RankingData(X, grade, np.zeros(1, np.int64), np.array([], str))
     return JudgedRun(data, np.where(retrieved, values, -np.inf), retrieved, grade >= 0, left_out)

@@ -1,10 +1,14 @@
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+import rankwright as rw
+from rankwright.data.click_files import load_log
+from rankwright.data.click_log import ClickLog
 from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import (
     DistinctQueries,
@@ -381,3 +385,56 @@ def test_features_that_nearly_all_lack_values_are_not_worked_on():
     hashed = sparse.csr_array(np.ones((64, 300)))
     hashed.resize(64, 2**20 + 1)
     RankingData.from_arrays(hashed, np.zeros(64), qid=np.zeros(64)).check_width()
+
+
+# --- ids that differ only by a NUL character at their end, which NumPy's texts drop --------------
+
+
+def _read(tmp_path, name, content, read=rw.load, **options):
+    (tmp_path / name).write_bytes(content)
+    return read(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda ids, _: RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=ids),
+        lambda ids, _: RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=np.array(ids, object)),
+        lambda ids, _: RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=pd.Series(ids)),
+        lambda ids, _: RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[0, 0], doc_id=ids),
+        lambda ids, _: rw.RankSVM().fit(
+            pd.DataFrame({"q": ids, "a": [0.0, 1.0], "y": [0, 1]}), "y", qid="q"
+        ),
+        lambda ids, _: rw.RankSVM().fit(
+            pl.DataFrame({"q": ids, "a": [0.0, 1.0], "y": [0, 1]}), "y", qid="q"
+        ),
+        lambda ids, _: rw.evaluate([0, 1], [0.0, 1.0], "ndcg", qid=ids),
+        lambda ids, _: rw.evaluate_run(
+            {one: {"d": 1.0} for one in ids}, {one: {"d": 1} for one in ids}, "ndcg"
+        ),
+        lambda ids, _: ClickLog.from_arrays(
+            query=ids, document=["a", "b"], click=[0, 1], session=[1, 2]
+        ),
+        lambda ids, _: ClickLog.from_arrays(
+            query=["a", "b"], document=["a", "b"], click=[0, 1], session=ids
+        ),
+        lambda _, path: _read(path, "a.csv", b"qid,label,a\nq,0,1\nq\0,1,2\n"),
+        lambda _, path: _read(
+            path,
+            "a.jsonl",
+            b'{"session": 1, "query": "q", "documents": ["a"], "clicks": [0]}\n'
+            b'{"session": 2, "query": "q\\u0000", "documents": ["a"], "clicks": [0]}\n',
+            load_log,
+        ),
+    ],
+)
+def test_ids_that_numpy_would_cut_are_refused(tmp_path, build):
+    with pytest.raises(DataError, match=r"ends in a NUL character.*remove it from the ids"):
+        build(["q", "q\0"], tmp_path)
+
+
+def test_ids_that_hold_a_nul_elsewhere_stay_apart():
+    data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=["a\0b", "a\0c"])
+    assert data.qid.tolist() == ["a\0b", "a\0c"]
+    mixed = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=["a", 1])
+    assert mixed.n_queries == 2
