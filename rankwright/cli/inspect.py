@@ -172,7 +172,7 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"scores tie and file order decides, rankings look {'better' if best else 'worse'} "
             "than they are. Shuffle the rows, or evaluate with --ties.",
         )
-    if order.earns > _INFORMATIVE:
+    if order.earns > _INFORMATIVE and not order.earns_by_chance:
         yield (
             2,
             f"file order alone earns: equal scores for all documents have NDCG@10 "

@@ -33,6 +33,7 @@ _PIECES = 32
 _EXAMPLES = 5
 _MOST_GRADES = 50
 _RANKS = 10  # of the NDCG that file order earns
+_BY_CHANCE = 1.0 / 3000.0  # of each of three findings about the order of rows; 1/1000 in all
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -239,7 +240,7 @@ def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None
         ),
         scattered_queries=len(scattered),
         scattered_examples=tuple(str(data.qid[q]) for q in scattered[:_EXAMPLES]),
-        order=_file_order(falls, rises, chance, lowest < highest, earned),
+        order=_file_order(data, falls, rises, chance, lowest < highest, earned),
         **features,
     )
 
@@ -311,18 +312,67 @@ def _scattered(data: RankingData) -> I64:
 
 
 def _file_order(
-    falls: AnyArray, rises: AnyArray, chance: AnyArray, several: AnyArray, earned: AnyArray
+    data: RankingData,
+    falls: AnyArray,
+    rises: AnyArray,
+    chance: AnyArray,
+    several: AnyArray,
+    earned: AnyArray,
 ) -> FileOrder:
-    """Judge the order of rows: far more lists in order than chance would put there."""
+    """Judge the order of rows: more lists in order, or more NDCG, than random orders would have."""
     lists, expected = int(several.sum()), float(chance[several].sum())
     best, worst = int((falls & several).sum()), int((rises & several).sum())
-    doubt = 5 * math.sqrt(float((chance * (1 - chance))[several].sum()))
-    clear = max(0.9, doubt, 0.05 * lists)
+    found = max(best, worst)
     kind = None
-    if max(best, worst) - expected >= clear:
+    if found - expected >= 0.05 * lists and _chance_of_sorted(found, expected, lists) < _BY_CHANCE:
         kind = "best first" if best >= worst else "worst first"
     in_file, mean = earned.mean(axis=1).tolist() if earned.size else (0.0, 0.0)
-    return FileOrder(lists, best, worst, round(expected, 2), kind, in_file, mean)
+    p_value = _chance_of_earning(data, *earned)
+    return FileOrder(lists, best, worst, round(expected, 2), kind, in_file, mean, p_value)
+
+
+def _chance_of_sorted(found: int, expected: float, lists: int) -> float:
+    """Return a bound of the probability that ``found`` or more lists are sorted by chance.
+
+    The number of sorted lists has a smaller tail than the binomial distribution of the same mean
+    (Hoeffding 1956), from one above the mean; of one list the tail is at most the mean.
+    """
+    from scipy.special import bdtrc
+
+    if found <= 1:
+        return expected if found else 1.0
+    return float(bdtrc(found - 1, lists, expected / lists)) if found >= expected + 1 else 1.0
+
+
+def _chance_of_earning(data: RankingData, in_file: F64, mean: F64) -> float:
+    """Return a bound of the probability that rows in random order earn as much NDCG.
+
+    Bennett's inequality: for independent x_q of mean 0, variances that add up to V and x_q <= b,
+    P(sum x_q >= s) <= exp(-V / b^2 h(b s / V)) with h(u) = (1 + u) log(1 + u) - u. The DCG of n
+    gains in random order has the variance sum (g - mean g)^2 sum (d - mean d)^2 / (n - 1), where
+    d are the discounts.
+    """
+    earned = float((in_file - mean).sum())
+    if not earned > 0.0:
+        return 1.0
+    n = np.maximum(data.sizes, 1).astype(np.float64)
+    top = np.zeros(data.n_queries)
+    query = data.query_of_row()
+    np.maximum.at(top, query, data.y)
+    gains = 2.0 ** (data.y - top[query]) - 2.0 ** -top[query]
+    first, second = (np.bincount(query, gains**k, data.n_queries) for k in (1, 2))
+    discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(2, _RANKS + 2)))))
+    squares = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(2, _RANKS + 2)) ** 2)))
+    seen = np.minimum(data.sizes, _RANKS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = first / n * discounts[seen] / mean
+        spread = (second - first**2 / n) * (squares[seen] - discounts[seen] ** 2 / n) / (n - 1.0)
+        variance = np.where((mean > 0.0) & (n > 1.0), spread / best**2, 0.0).clip(min=0.0)
+    total, bound = float(variance.sum()), float((1.0 - mean)[mean > 0.0].max())
+    if total <= 0.0:
+        return 1.0
+    u = bound * earned / total
+    return math.exp(-total / bound**2 * ((1.0 + u) * math.log1p(u) - u))
 
 
 # --- what is found: a `Profile` and its parts, plain values ----------------------------------
@@ -371,7 +421,8 @@ class FileOrder:
     first", a ranker whose scores tie gets the ideal order for nothing. ``file_ndcg10`` is the
     NDCG@10 (gain 2^g - 1, a query of grades 0 counts 0) of equal scores for all documents with ties
     in file order, ``mean_ndcg10`` the same over all orders of ties: the difference is what file
-    order alone earns a ranking that says nothing.
+    order alone earns a ranking that says nothing. ``p_value`` bounds the probability that rows in
+    random order earn as much.
     """
 
     lists: int
@@ -381,11 +432,17 @@ class FileOrder:
     sorted: str | None
     file_ndcg10: float
     mean_ndcg10: float
+    p_value: float = 1.0
 
     @property
     def earns(self) -> float:
         """NDCG@10 that file order alone earns over the mean order."""
         return self.file_ndcg10 - self.mean_ndcg10
+
+    @property
+    def earns_by_chance(self) -> bool:
+        """Whether random orders may well earn as much, in 1 of 3,000 files or more."""
+        return self.sorted != "best first" and self.p_value >= _BY_CHANCE
 
 
 @dataclass(frozen=True, slots=True)

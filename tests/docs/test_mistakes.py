@@ -383,7 +383,7 @@ FILES = {
     "p.pkl": pickle.dumps({"a": 1}),
     "equal.txt": b"1 qid:1 1:1\n1 qid:1 1:2\n",
     "one-query.txt": b"0 qid:1 1:0\n1 qid:1 1:1\n0 qid:1 1:2\n",
-    "sorted.txt": b"".join(b"%d qid:%d 1:%d\n" % (not i % 3, i // 3, i) for i in range(6)),
+    "sorted.txt": b"".join(b"%d qid:%d 1:%d\n" % (not i % 3, i // 3, i) for i in range(60)),
     "reversed.txt": b"".join(b"%d qid:%d 1:%d\n" % (2 * (i % 3 > 0), i // 3, i) for i in range(6)),
 }
 ON_THE_COMMAND_LINE = [
