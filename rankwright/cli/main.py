@@ -20,6 +20,7 @@ from rankwright.cli.export import export, verify
 from rankwright.cli.features import features
 from rankwright.cli.inspect import inspect
 from rankwright.cli.list import list_names
+from rankwright.cli.options import OncePerOption
 from rankwright.cli.rank import rank
 from rankwright.cli.serve import serve
 from rankwright.cli.train import train
@@ -52,6 +53,9 @@ app.command()(verify)
 app.command()(serve)
 app.add_typer(clicks.app)
 app.add_typer(interleave.app)
+for commands in (app, clicks.app, interleave.app):
+    for registered in commands.registered_commands:
+        registered.cls = OncePerOption
 
 
 @app.command(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from rankwright.cli import console
 from rankwright.comparison.key_values import parse_parameters, parse_settings
@@ -18,6 +20,32 @@ if TYPE_CHECKING:
     from rankwright.distributed.partitions import Partitions
     from rankwright.persist.checkpoint import Checkpoint
     from rankwright.rankers.base import Ranker
+
+
+class OncePerOption(TyperCommand):
+    """A command that refuses a second value of an option that takes one; Click keeps the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments once more than Click does, to count the options."""
+        given = Counter(self.make_parser(ctx).parse_args(args=list(args))[2])
+        for option, times in given.items():
+            if times > 1 and isinstance(option, TyperOption) and _takes_one(option):
+                flag = max(option.opts, key=len)
+                raise UsageError(
+                    f"{flag} is given {times} times and takes one value; "
+                    f"{_SEVERAL.get(flag, 'leave all but one out')}."
+                )
+        return super().parse_args(ctx, args)
+
+
+_SEVERAL = {
+    "--run": "evaluate one run after the other; rankwright compare DATA "
+    "--rankers a=run:A.txt,b=run:B.txt tests which of several is better"
+}
+
+
+def _takes_one(option: TyperOption) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
 
 
 def _counted(threads: int | None) -> int | None:

@@ -1,9 +1,10 @@
 """What is wrong with a command is reported before data is read: none of these files exists."""
 
 import pytest
-from command import sentence
+from command import run_json, sentence
 from small_data import small_data
 
+import rankwright as rw
 from rankwright.cli.options import checked_ranker
 from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
@@ -86,3 +87,26 @@ def test_each_part_of_a_ranker_is_checked():
     ):
         with pytest.raises(UsageError, match=words):
             checked_ranker("ranker", **parameters)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (["evaluate", "--run", "a.txt", "--run=b.txt", "--qrels", "q.txt"], "--run"),
+        (["evaluate", "d.txt", "--metrics", "map", "--metrics", "ndcg"], "--metrics"),
+        (["rank", "m.rw", "d.txt", "-o", "a", "--output", "b"], "--output"),
+        (["clicks", "evaluate", "log.jsonl", "--estimator", "ips", "--estimator", "dr"], "--est"),
+    ],
+)
+def test_a_second_value_of_an_option_is_refused(arguments, flag):
+    said = sentence(*arguments)
+    assert said.startswith(flag)
+    assert "is given 2 times and takes one value; " in said
+    assert ("rankwright compare DATA --rankers a=run:A.txt" in said) == (flag == "--run")
+
+
+def test_options_that_may_be_repeated_are(tmp_path):
+    data = rw.synthetic("mq2008", queries=6)
+    rw.data.save(data, tmp_path / "d.csv")
+    found = run_json("inspect", tmp_path / "d.csv", "--read", "drop=f1", "--read", "dtype=float32")
+    assert found["data"][0]["features"] == data.n_features - 1
