@@ -6,6 +6,7 @@ Beside them stand the words that messages share: quoted text, and numbers with w
 from __future__ import annotations
 
 _MOST_QUOTED = 64
+_LONGEST = 4000  # characters of a message
 
 
 def printable(text: str) -> str:
@@ -21,6 +22,20 @@ def quoted(text: object) -> str:
     return f"'{shown if len(shown) <= _MOST_QUOTED else shown[: _MOST_QUOTED - 3] + '...'}'"
 
 
+def brief(value: object) -> str:
+    """Return a value as a message shows it: as Python writes it, shortened if it is long."""
+    if isinstance(value, str):
+        return quoted(value)
+    text = printable(repr(value))
+    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
+
+
+def _bounded(text: str) -> str:
+    """Return a message without the middle if it is very long; its end says what to do."""
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]} ... {text[-half:]}"
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with the word for what it counts: "1 query", "2,500 queries"."""
     if many is None:
@@ -31,11 +46,11 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 class RankwrightError(Exception):
     """Base of all errors raised on purpose; the command line prints it and exits with 2.
 
-    Its message is one line, whatever text of the user's it quotes.
+    Its message is one line of at most some thousand characters, whatever text it quotes.
     """
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(printable(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(_bounded(printable(a)) if isinstance(a, str) else a for a in args))
 
 
 class DataError(RankwrightError, ValueError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -13,12 +14,47 @@ from scipy import sparse
 
 from rankwright.core.checks import check_csr
 from rankwright.core.types import F64, AnyArray, FloatMatrix
-from rankwright.errors import DataError, DataTypeError, quoted
+from rankwright.errors import DataError, DataTypeError, brief, quoted
 
 _BLOCK = 1 << 22
 _BLOCK_BYTES = 1 << 24
 _WHOLE = 1 << 53  # up to here a double holds every whole number
 _LAST_STEP = 2.0**104  # between the two highest float32
+
+
+class FeatureError(DataError):
+    """A value of a feature is wrong; the message says "feature column" and its number, from 0."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(message)
+        self.column = column
+
+    def __reduce__(self) -> tuple[type[FeatureError], tuple[str, int]]:
+        return type(self), (str(self), self.column)
+
+
+class FeatureTypeError(FeatureError, DataTypeError):
+    """A value of a feature is of a type that cannot be a number."""
+
+
+@contextmanager
+def naming_features(names: Sequence[Any] | None) -> Iterator[None]:
+    """Put the name of a feature in place of its column in a `FeatureError`."""
+    try:
+        yield
+    except FeatureError as error:
+        if names is None:
+            raise
+        column = error.column
+        named = f"feature {quoted(names[column])}"
+        kind = DataTypeError if isinstance(error, DataTypeError) else DataError
+        raise kind(str(error).replace(f"feature column {column}", named, 1)) from None
+
+
+def refuse_lazy(X: Any) -> None:
+    """Refuse a lazy frame, of which nothing has been read yet."""
+    if hasattr(X, "collect"):
+        raise DataError("X is a lazy frame; collect it first: X.collect().")
 
 
 def as_feature_matrix(X: Any) -> FloatMatrix:
@@ -30,8 +66,7 @@ def as_feature_matrix(X: Any) -> FloatMatrix:
         return _as_csr(X)
     if isinstance(X, str | PathLike):
         raise DataError(f"X is a path ({X}); read the file first: rankwright.load(path).")
-    if hasattr(X, "collect"):
-        raise DataError("X is a lazy frame; collect it first: X.collect().")
+    refuse_lazy(X)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
@@ -160,8 +195,8 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
                         f"{_not_a_number(value)}"
                     )
                 raise DataError(
-                    f"{name} must be numbers; row {row} holds {value!r}: turn text into numbers "
-                    "first, a higher one for what is better."
+                    f"{name} must be numbers; row {row} holds {brief(value)}: turn text into "
+                    "numbers first, a higher one for what is better."
                 )
     return np.ascontiguousarray(array, np.float64)
 
@@ -216,8 +251,10 @@ def _to_float64(array: AnyArray) -> AnyArray:
             if not _is_number(value):
                 where = f"X must be numbers; row {row}, feature column {column} holds"
                 if not isinstance(value, str | bytes):
-                    raise DataTypeError(f"{where} {quoted(value)}: {_not_a_number(value)}")
-                raise DataError(f"{where} {value!r}. Encode text first, or drop the column.")
+                    message = f"{where} {quoted(value)}: {_not_a_number(value)}"
+                    raise FeatureTypeError(message, column)
+                message = f"{where} {brief(value)}. Encode text first, or drop the column."
+                raise FeatureError(message, column)
     if array.dtype.kind in "iu" and array.size and _beyond_doubles(array):
         warnings.warn(
             "X holds whole numbers beyond 2^53, which are rounded; leave ids out of the features.",
@@ -250,8 +287,8 @@ def _refuse_infinite(array: AnyArray) -> None:
 
 
 def _infinite(row: int, column: int) -> DataError:
-    return DataError(
-        f"X is infinite at row {row}, feature column {column}; use NaN for a missing value."
+    return FeatureError(
+        f"X is infinite at row {row}, feature column {column}; use NaN for a missing value.", column
     )
 
 

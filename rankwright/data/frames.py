@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.dtypes import refuse_trailing_nul
+from rankwright.core.dtypes import refuse_lazy, refuse_trailing_nul
 from rankwright.core.types import F64, AnyArray
-from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+from rankwright.errors import DataError, MissingExtraError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -360,6 +360,7 @@ def frame_columns(X: Any) -> list[str] | None:
     """Return the column names of a pandas or polars frame or an Arrow table, else None."""
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return None
+    refuse_lazy(X)
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -469,7 +470,9 @@ def feature_matrix(
         if (at := _first_not_number(values)) is not None:
             wrong[name] = values.tolist()[at]
     if wrong:
-        listed = ", ".join(f"{quoted(name)} (it holds {value!r})" for name, value in wrong.items())
+        listed = ", ".join(
+            f"{quoted(name)} (it holds {brief(value)})" for name, value in wrong.items()
+        )
         many = len(wrong) > 1
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
@@ -520,8 +523,8 @@ def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
     if at is not None:
         value = values.tolist()[at]
         raise DataError(
-            f"the {role} (column {quoted(name)}) must be a number; row {at} holds {value!r}: turn "
-            "text into numbers first."
+            f"the {role} (column {quoted(name)}) must be a number; row {at} holds {brief(value)}: "
+            "turn text into numbers first."
         )
     numbers = values.astype(np.float64)
     _refuse_missing(np.isnan(numbers), name, role)

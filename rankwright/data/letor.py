@@ -50,7 +50,7 @@ from rankwright.data.letor_parts import (
 )
 from rankwright.data.ranking_data import RankingData, checked_sizes
 from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError, UsageError, brief
 from rankwright.registry import EXTENSIONS
 
 _STREAM_BLOCK = 1 << 23
@@ -397,8 +397,8 @@ class LetorWriter:
         for name, size in zip(ids, data.sizes.tolist(), strict=True):
             if _BAD_QUERY_ID.search(name) or not _is_unicode(name):
                 raise DataError(
-                    f"query id {name!r} cannot be written as LETOR text, where an id is one word "
-                    "without '#'; give the queries other ids."
+                    f"query id {brief(name)} cannot be written as LETOR text, where an id is one "
+                    "word without '#'; give the queries other ids."
                 )
             if size and name == self._last_query:
                 raise DataError(
@@ -485,9 +485,9 @@ def _comments(doc_id: AnyArray | None, rows: slice, n: int) -> list[bytes]:
     for row, name in enumerate(names):
         if _BAD_DOC_ID.search(name) or not _is_unicode(name):
             raise DataError(
-                f"doc id {name!r} of row {rows.start + row} cannot be written as a LETOR comment, "
-                "where it must be one line without blanks at its ends and without 'docid ='; give "
-                "the documents other ids."
+                f"doc id {brief(name)} of row {rows.start + row} cannot be written as a LETOR "
+                "comment, where it must be one line without blanks at its ends and without "
+                "'docid ='; give the documents other ids."
             )
     return [b" # %b" % name.encode() if name else b" #" for name in names]
 

@@ -24,7 +24,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import AnyArray, FloatMatrix
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError
+from rankwright.errors import DataError, quoted
 
 # --- kernels: scales of each query -----------------------------------------------------------
 
@@ -207,7 +207,9 @@ class QueryMinMax(LearnsNothing):
             if (moved < 0).all():
                 return replace(data, X=_with_entries(X, entries))
             q = int(np.flatnonzero(moved >= 0)[0])
-            where = f" (query {data.qid[q]}, feature column {moved[q]} has negative values)"
+            names, column = data.feature_names, moved[q]
+            feature = f"feature column {column}" if names is None else quoted(names[column])
+            where = f" (query {data.qid[q]}, {feature} has negative values)"
             X = _dense(X, "minmax", self.densify, where)
         out = np.empty_like(X)
         map_queries(_minmax_queries, data.indptr, X, highest, out, n_jobs=n_jobs)

@@ -22,6 +22,7 @@ from rankwright.core.dtypes import (
     as_float_vector,
     as_groups,
     as_vector,
+    naming_features,
     refuse_masked,
     refuse_trailing_nul,
 )
@@ -37,7 +38,7 @@ from rankwright.data.frames import (
     recoded,
     refuse_roles_as_features,
 )
-from rankwright.errors import DataError, counted, quoted
+from rankwright.errors import DataError, brief, counted, quoted
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
 """The optional arrays with one value per document."""
@@ -113,16 +114,19 @@ class ByQuery(Generic[Q]):
 
     def _not_there(self, query: Any) -> str:
         if _is_many(query):
-            what = f"{type(self).__name__}[...] takes the id of one query, not {query!r}"
+            what = f"{type(self).__name__}[...] takes the id of one query, not {brief(query)}"
             return f"{what}; {self.instead_of_slices}."
         ids = self.qid.tolist()
         near = get_close_matches(str(query), [str(known) for known in ids], n=1)
         alike = [known for known in ids if near and str(known) == near[0]]
         if alike:
-            return f"there is no query {query!r}; did you mean {alike[0]!r}?"
-        shown = ", ".join(repr(known) for known in ids[:_SHOWN])
+            return f"there is no query {brief(query)}; did you mean {brief(alike[0])}?"
+        shown = ", ".join(brief(known) for known in ids[:_SHOWN])
         more = ", ..." if len(ids) > _SHOWN else ""
-        return f"there is no query {query!r}; the ids of the {len(ids)} queries are {shown}{more}."
+        return (
+            f"there is no query {brief(query)}; the ids of the {len(ids)} queries are "
+            f"{shown}{more}."
+        )
 
 
 def _is_many(query: Any) -> bool:
@@ -314,8 +318,10 @@ class RankingData(ByQuery[Query]):
         qid_column : str
             Name of the column that ``qid`` was read from.
         """
-        refuse_roles_as_features(frame_columns(X) or ())
-        features = as_feature_matrix(X)
+        columns = frame_columns(X)
+        refuse_roles_as_features(columns or ())
+        with naming_features(columns if feature_names is None else feature_names):
+            features = as_feature_matrix(X)
         n = features.shape[0]
         if 0 in features.shape:
             what = "sample(s)" if n == 0 else "feature(s)"
@@ -782,7 +788,8 @@ def clean_ids(qid: AnyArray, what: str) -> AnyArray:
         for row, value in enumerate(qid.tolist()):
             if not isinstance(value, Hashable):
                 raise DataError(
-                    f"the {what} at row {row} is {value!r}; an id is a text, a number or a date."
+                    f"the {what} at row {row} is {brief(value)}; an id is a text, a number or a "
+                    "date."
                 )
     return qid
 

@@ -36,7 +36,7 @@ from rankwright.data.streams import (
     open_target,
     plain_suffix,
 )
-from rankwright.errors import DataError, UsageError, counted, quoted
+from rankwright.errors import DataError, UsageError, brief, counted, quoted
 from rankwright.registry import resolve, unknown
 
 
@@ -300,7 +300,7 @@ def run_names(qid: AnyArray) -> list[str]:
     for name in names:
         if len(name.split()) != 1:
             raise DataError(
-                f"the query id {name!r} has a blank in it, which TREC files cannot hold."
+                f"the query id {brief(name)} has a blank in it, which TREC files cannot hold."
             )
         if name.startswith("#"):
             raise DataError(

@@ -53,7 +53,7 @@ from rankwright.data.streams import (
     text_lines,
 )
 from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
-from rankwright.errors import DataError, UsageError, counted, quoted
+from rankwright.errors import DataError, UsageError, brief, counted, quoted
 from rankwright.registry import EXTENSIONS
 
 __all__ = [
@@ -374,14 +374,14 @@ def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
     for query, documents in given.items():
         if not isinstance(documents, Mapping):
             raise UsageError(
-                f"query {query!r} of the {what} is {_called(documents)}; give a mapping from "
+                f"query {brief(query)} of the {what} is {_called(documents)}; give a mapping from "
                 f"documents to {value}s."
             )
         found[str(query)] = {
             str(doc): _number(number, value, query, doc) for doc, number in documents.items()
         }
         if len(found[str(query)]) < len(documents):
-            raise DataError(f"{what} has two documents of query {query!r} that read the same.")
+            raise DataError(f"{what} has two documents of query {brief(query)} that read the same.")
     if len(found) < len(given):
         raise DataError(f"{what} has two query ids that read the same, such as 1 and '1'.")
     return found
@@ -428,7 +428,7 @@ def _number(number: Any, value: str, query: Any, doc: Any) -> float:
     try:
         read = float("x" if isinstance(number, str | bytes) else number)
     except (TypeError, ValueError):
-        raise DataError(f"{where} is {number!r}, where a number is expected.") from None
+        raise DataError(f"{where} is {brief(number)}, where a number is expected.") from None
     if not _sound(read, value):
         raise DataError(f"{where} is {read}: it {_unsound(value)}.")
     return read

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rankwright.core.dtypes import naming_features
 from rankwright.core.parameters import part_name, seed_of
 from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_codes, query_prints
@@ -27,7 +28,7 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
-from rankwright.rankers.base import Ranker, interruption, print_round
+from rankwright.rankers.base import Ranker, interruption, progress_of
 from rankwright.rankers.boosting import MetricRanker
 from rankwright.rankers.inputs import OPTIMISTIC, refuse_categories, valid_data
 from rankwright.rankers.selection import (
@@ -55,7 +56,7 @@ def fit(
     n_parts: int | None = None,
     start: Ranker | None = None,
     callbacks: Sequence[IterationCallback] = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     **options: Any,
 ) -> _R:
@@ -120,7 +121,8 @@ def fit(
     }
     try:
         ranker.resumed_from_ = _resume(ranker, callback, parts, begun)
-        ranker.model_ = train_on(model, loss, parts, **given)
+        with naming_features(parts.feature_names):
+            ranker.model_ = train_on(model, loss, parts, **given)
     finally:
         if kept is not None:
             kept.end()
@@ -144,7 +146,7 @@ def _callback(
     train: Partitions,
     valid: Any,
     callbacks: Sequence[IterationCallback],
-    progress: Progress | None,
+    progress: Progress | bool | None,
     checkpoint: Checkpoint | None,
 ) -> PartitionedSelection:
     """Return what watches the fit, as `Ranker.fit` has it for one data set."""
@@ -155,7 +157,7 @@ def _callback(
         valid=valid,
         early_stopping_rounds=ranker.early_stopping_for(model),
         callbacks=callbacks,
-        progress=progress or (print_round if ranker.verbose else None),
+        progress=progress_of(progress, ranker.verbose),
         n_jobs=ranker.n_jobs,
         checkpoint=checkpoint,
     )

@@ -27,7 +27,7 @@ from rankwright.data.frames import (
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import judge_run
-from rankwright.errors import DataError, UsageError, counted
+from rankwright.errors import DataError, UsageError, brief, counted
 from rankwright.metrics.base import (
     AnyMetrics,
     Metric,
@@ -418,8 +418,8 @@ def evaluated_data(
         for name, given in {"scores": scores, **columns}.items():
             if isinstance(given, str):
                 raise UsageError(
-                    f"{name}={given!r} names a column, but the first argument is not a frame; give "
-                    f"{name} as an array with a value for each row."
+                    f"{name}={brief(given)} names a column, but the first argument is not a frame; "
+                    f"give {name} as an array with a value for each row."
                 )
         refuse_other_index(data, "y", scores=scores, **columns)
         grades, values, taken = _grades(data), scores, dict(columns)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.dtypes import blocks
+from rankwright.core.dtypes import FeatureError, blocks
 from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
@@ -41,7 +41,7 @@ from rankwright.core.types import (
 )
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.schema import FILL, Schema
@@ -543,10 +543,11 @@ def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
     return X
 
 
-def _gaps(columns: I64, model: str, advice: str) -> DataError:
-    return DataError(
+def _gaps(columns: I64, model: str, advice: str) -> FeatureError:
+    return FeatureError(
         f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
-        f"take; {advice}."
+        f"take; {advice}.",
+        int(columns[0]),
     )
 
 

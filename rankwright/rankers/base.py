@@ -32,7 +32,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
-from rankwright.core.dtypes import as_groups
+from rankwright.core.dtypes import as_groups, naming_features
 from rankwright.core.parameters import (
     check_kind,
     check_kinds,
@@ -52,7 +52,14 @@ from rankwright.data.frames import listed
 from rankwright.data.inspect import warn_of_outcomes
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.rankings import Ranking
-from rankwright.errors import DataError, IncompatibleError, RankwrightError, UsageError, quoted
+from rankwright.errors import (
+    DataError,
+    IncompatibleError,
+    RankwrightError,
+    UsageError,
+    brief,
+    quoted,
+)
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.inputs import (
@@ -390,7 +397,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set: Any = None,
         start: Any = None,
         callbacks: Sequence[IterationCallback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
         **misnamed: Any,
     ) -> Self:
@@ -421,8 +428,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
             the metric on the training and each validation set, and the best iteration so far. One
             that returns True ends the fit, as early stopping does.
-        progress : callable
-            Called with the round and a short text after each round.
+        progress : bool or callable
+            True prints a line per round on standard error, as ``verbose`` does; a function is
+            called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
             Where to keep the run, so that one that was killed can go on.
         """
@@ -467,14 +475,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             eval_sets=sets,
             early_stopping_rounds=self.early_stopping_for(model),
             callbacks=callbacks,
-            progress=progress or (print_round if self.verbose else None),
+            progress=progress_of(progress, self.verbose),
             n_jobs=self.n_jobs,
             checkpoint=self._checkpoint(checkpoint),
         )
         begun = None if start is None else self._start_of(start, data)
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
-            self.model_: FittedModel = self._fit_model(model, data, callback, begun)
+            with naming_features(data.feature_names):
+                self.model_: FittedModel = self._fit_model(model, data, callback, begun)
         except Exception as error:
             if not callback.resuming or isinstance(error, RankwrightError):
                 raise
@@ -537,14 +546,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             names = None if known is None else tuple(known)
             data = data._replace(X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
-        self.model_ = model.partial_fit(
-            self.make_loss(),
-            data.present(),
-            start=before,
-            random_state=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            **self.solver_for(model),
-        )
+        with naming_features(data.feature_names):
+            self.model_ = model.partial_fit(
+                self.make_loss(),
+                data.present(),
+                start=before,
+                random_state=seed_of(self.random_state),
+                n_jobs=self.n_jobs,
+                **self.solver_for(model),
+            )
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_jobs=self.n_jobs))
         self.data_digest_ = digests[0]
@@ -653,6 +663,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         it from the column that `rank` would use. The features of a frame are found by their names,
         in any order; other columns are ignored.
         """
+        with naming_features(getattr(self, "feature_names_in_", None)):
+            return self._predicted(X, qid)
+
+    def _predicted(self, X: Any, qid: Any) -> F64:
         features = features_like(self, X)
         model: Any = self._fitted()
         if qid is None and hasattr(model, "scores_of") and not isinstance(X, RankingData):
@@ -888,6 +902,20 @@ def print_round(t: int, text: str) -> None:
     import sys
 
     sys.stderr.write(f"{t:6d}  {text}\n")
+
+
+def progress_of(given: Progress | bool | None, verbose: bool) -> Progress | None:
+    """Return the function to call after each round, or None."""
+    if given is None:
+        given = verbose
+    if isinstance(given, bool):
+        return print_round if given else None
+    if not callable(given):
+        raise UsageError(
+            "progress must be True, or a function that is called with the round and a text, not "
+            f"{brief(given)}."
+        )
+    return given
 
 
 def _unknown(kind: type[Ranker], name: str, known: Sequence[str], model: Any) -> UsageError:

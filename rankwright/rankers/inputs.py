@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 
-from rankwright.core.dtypes import as_feature_matrix
+from rankwright.core.dtypes import as_feature_matrix, naming_features
 from rankwright.core.order import first_of_runs
 from rankwright.core.types import FittedModel, FloatMatrix
 from rankwright.data.content import query_codes, query_prints
@@ -37,7 +37,7 @@ from rankwright.data.frames import (
     usual_column,
 )
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
+from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
 _LOOKED_AT = 256  # rows that show whether a model gives all the same score
@@ -114,7 +114,8 @@ def ranking_data(
             f"({how_to_route_qid()})",
             stacklevel=3,
         )
-        group_sizes = [as_feature_matrix(table).shape[0]]
+        with naming_features(names):
+            group_sizes = [as_feature_matrix(table).shape[0]]
     return RankingData.from_arrays(
         table,
         y,
@@ -197,11 +198,14 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
             features = recoded(features, X.feature_names, X.categories, categories, "X")
         if columns is not None:
             features = _taken_columns(features, columns)
-    elif names is not None and (categories or frame_categories(X)):
-        wanted = [str(name) for name in (names if known is None else known)]
-        features = as_feature_matrix(encoded_features(X, wanted, categories))
     else:
-        features = as_feature_matrix(_table(X, columns))
+        wanted = None if names is None else list(names if known is None else known)
+        with naming_features(wanted):
+            if wanted is not None and (categories or frame_categories(X)):
+                table = encoded_features(X, list(map(str, wanted)), categories)
+            else:
+                table = _table(X, columns)
+            features = as_feature_matrix(table)
     if features.shape[1] != ranker.n_features_in_:
         raise DataError(
             f"X has {features.shape[1]} features, but {type(ranker).__name__} is expecting "
@@ -460,7 +464,7 @@ def _by_column_names(
     if names is None:
         named = "qid" if isinstance(qid, str) else "y"
         raise DataError(
-            f"{named}={(qid if named == 'qid' else y)!r} names a column, but X is not a frame; "
+            f"{named}={brief(qid if named == 'qid' else y)} names a column, but X is not a frame; "
             f"give {named} as an array with a value for each row."
         )
     if not all(one is None or isinstance(one, str) for one in (y, qid)):
@@ -568,8 +572,8 @@ def _table(X: Any, columns: list[int] | None = None) -> Any:
             value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
             if value is not None:
                 raise DataError(
-                    f"column {quoted(name)} of X holds {value!r}, and features must be numbers or "
-                    'categories; make it a category for trees with astype("category"), encode it '
-                    f"as numbers, or leave the column out with drop=[{quoted(name)}]."
+                    f"column {quoted(name)} of X holds {brief(value)}, and features must be "
+                    'numbers or categories; make it a category for trees with astype("category"), '
+                    f"encode it as numbers, or leave the column out with drop=[{quoted(name)}]."
                 )
     return table

@@ -26,7 +26,7 @@ from rankwright.data.frames import (
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
-from rankwright.errors import DataError, IncompatibleError, UsageError, quoted
+from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import (
@@ -285,7 +285,8 @@ class Recommender(Ranker):
         for item in () if items is None else _as_ids("items", items).tolist():
             if str(item) not in place:
                 raise DataError(
-                    f"item {item!r} is not among the items of the ranker; leave it out of items."
+                    f"item {brief(item)} is not among the items of the ranker; leave it out of "
+                    "items."
                 )
             chosen[place[str(item)]] = True
         for item in () if filter_items is None else _as_ids("filter_items", filter_items).tolist():

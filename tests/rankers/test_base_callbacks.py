@@ -89,3 +89,21 @@ def test_a_resumed_run_shows_each_iteration_once(tmp_path):
 def test_what_is_no_list_of_functions_is_refused(wrong):
     with pytest.raises(UsageError, match=r"callback.* function"):
         mart().fit(TRAIN, callbacks=wrong)
+
+
+def test_progress_may_be_true_or_a_function(capsys):
+    data = small_data(queries=6)
+    shown = []
+    boosted = rw.LambdaMART(n_estimators=3, min_child_samples=2)
+    boosted.fit(data, progress=lambda t, text: shown.append((t, text)))
+    assert len(shown) == 3
+    assert capsys.readouterr().err == ""
+    boosted.fit(data, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert [tuple(line.strip().split("  ", 1)) for line in lines] == [
+        (str(t), text) for t, text in shown
+    ]
+    boosted.set_params(verbose=True).fit(data, progress=False)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(rw.errors.UsageError, match="progress must be True, or a function"):
+        boosted.fit(data, progress=5)

@@ -300,3 +300,81 @@ def test_ids_are_refused_as_features_where_grades_are_an_array(kind, name):
     chosen = rw.RankSVM().fit(frame, DATA.y, qid=QID, features=[name, "bm25"])
     assert list(chosen.feature_names_in_) == [name, "bm25"]
     assert len(chosen.predict(frame)) == len(QID)
+
+
+# --- refusals name the feature and show little of a long value ---------------------------------
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    lazy = pl.from_pandas(FRAME).lazy()
+    for use in (
+        lambda: rw.RankSVM().fit(lazy, "grade", qid="query"),
+        lambda: rw.RankSVM().fit(lazy, DATA.y, qid=QID),
+        lambda: FITTED.predict(lazy),
+        lambda: FITTED.rank(lazy),
+        lambda: rw.explain(FITTED, lazy, query="q1"),
+        lambda: rw.importance(FITTED, data=lazy),
+        lambda: rw.cross_validate("ranksvm", lazy, "grade", qid="query"),
+        lambda: rw.evaluate(lazy, "price", y="grade", qid="query"),
+    ):
+        with pytest.raises(DataError, match=r"X is a lazy frame; collect it first: X.collect\(\)"):
+            use()
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, {"a": 1}], ids=["inf", "nan", "dict"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda X: rw.RankSVM().fit(X, DATA.y, qid=QID),
+        lambda X: rw.RankSVM().fit(X.assign(grade=DATA.y, query=QID), "grade"),
+        lambda X: rw.RankSVM().fit(X, DATA.y, group_sizes=DATA.sizes),
+        lambda X: rw.RankSVM(solver="online").partial_fit(X, DATA.y, qid=QID),
+        lambda X: rw.RankSVM().fit(FRAME, "grade", drop=["title"], eval_set=(X, DATA.y, QID)),
+        lambda X: FITTED.predict(X),
+        lambda X: FITTED.rank(X, qid=QID),
+        lambda X: FITTED.score(X, DATA.y, qid=QID),
+        lambda X: rw.explain(FITTED, X.assign(query=QID), query="0"),
+    ],
+)
+def test_a_wrong_value_is_told_by_the_name_of_its_feature(use, value):
+    X = pd.DataFrame(DATA.X, columns=FEATURES)
+    X["bm25"] = X["bm25"].astype(object)
+    X.at[3, "bm25"] = value
+    if not isinstance(value, dict):
+        X["bm25"] = X["bm25"].astype(float)
+    with pytest.raises(DataError, match="'bm25'") as raised:
+        use(X)
+    assert "feature column 2" not in str(raised.value)
+
+
+def test_a_wrong_value_of_an_array_is_told_by_its_column():
+    X = DATA.X.copy()
+    X[3, 2] = np.inf
+    with pytest.raises(DataError, match="row 3, feature column 2"):
+        rw.RankSVM().fit(X, DATA.y, qid=QID)
+
+
+def test_long_values_are_shortened_in_refusals():
+    long = "word " * 20_000
+    frame = FRAME.assign(title=long)
+    for use in (
+        lambda: rw.RankSVM().fit(frame, "grade", qid="query"),
+        lambda: rw.RankSVM().fit(frame[["title", *FEATURES]], DATA.y, qid=QID),
+        lambda: rw.RankSVM().fit(np.full((len(QID), 2), long, object), DATA.y, qid=QID),
+        lambda: rw.RankSVM().fit(DATA.X, [long] * len(QID), qid=QID),
+        lambda: rw.RankSVM().fit(FRAME.assign(grade=long), "grade", drop=["title"]),
+        lambda: DATA[long],
+        lambda: rw.explain(FITTED, FRAME, query=long),
+        lambda: rw.load(long[:250]),
+        lambda: rw.ranker(long),
+    ):
+        with pytest.raises((DataError, UsageError)) as raised:
+            use()
+        assert len(str(raised.value)) < 1000
+
+
+def test_a_message_of_any_length_is_bounded_and_keeps_its_end():
+    text = str(DataError("a value is wrong: " + "x" * 100_000 + "; leave it out."))
+    assert len(text) < 5000
+    assert text.startswith("a value is wrong: x")
+    assert text.endswith("x; leave it out.")
