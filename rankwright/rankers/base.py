@@ -436,6 +436,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
+        source = X
         if isinstance(X, ClickLog):
             from rankwright.clicks.debiasing import click_rows, data_of_clicks
 
@@ -444,7 +445,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         given = ranking_data(
             X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
         )
-        source = given
+        qid_column = given.qid_column
+        if isinstance(source, ClickLog) and source.features is not None:
+            qid_column = source.features.qid_column
+        undebiased = given
         if propensity is not None:
             from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
 
@@ -465,7 +469,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
-        warn_of_training_data(source, next(reversed(sets.values()), None))
+        warn_of_training_data(undebiased, next(reversed(sets.values()), None))
         model = self.make_model()
         callback = Selection(
             metric=self.selection_metric,
@@ -501,7 +505,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.curve_, self.evals_result_ = callback.curve, callback.evals_result()
         self.best_iteration_ = callback.best()
         self.interrupted_ = callback.interrupted
-        self._note_features(data)
+        self._note_features(data._replace(qid_column=qid_column))
         if _is_linear(self.model_):
             from rankwright.models.linear import spreads
 

@@ -30,8 +30,10 @@ from rankwright.errors import DataError, IncompatibleError, UsageError, brief, q
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.inputs import (
+    documents_of,
     eval_sets,
     features_like,
+    query_column,
     ranking_data,
     valid_data,
     warn_of_training_data,
@@ -162,18 +164,20 @@ class Recommender(Ranker):
         Parameters
         ----------
         X : RankingData, frame with columns user and item, or features as in `fit`
-        qid : array
-            The user of each row of features; without it nothing is known of the users.
+        qid : array or str
+            The user of each row of features, or the name of its column in a frame; by default the
+            column that `rank` would use. Without one, users are not taken into account.
         """
         fitted = self._factors()
         if isinstance(X, RankingData):
             return fitted.scores_of(self._columns_of(X), n_jobs=self.n_jobs)
         if _names_items(X):
             data = self._pairs(X)
-        elif qid is None:
-            return fitted.scores(features_like(self, X), n_jobs=self.n_jobs)
         else:
-            data = RankingData.from_arrays(features_like(self, X), None, qid=qid)
+            qid = query_column(self, X) if qid is None else qid
+            if qid is None:
+                return fitted.scores(features_like(self, X), n_jobs=self.n_jobs)
+            data = documents_of(self, X, qid=qid)
         scores = fitted.scores_of(data, n_jobs=self.n_jobs)
         in_order: F64 = data.in_caller_order(scores)
         return in_order

@@ -378,3 +378,33 @@ def test_a_message_of_any_length_is_bounded_and_keeps_its_end():
     assert len(text) < 5000
     assert text.startswith("a value is wrong: x")
     assert text.endswith("x; leave it out.")
+
+
+def test_the_column_of_query_ids_is_remembered_where_relevance_is_learned_from_clicks():
+    table = SEARCHES.drop(columns="title").assign(
+        doc=[f"d{row}" for row in range(len(QID))], position=np.arange(len(QID)) % 8 + 1
+    )
+    table["grade"] = (table["grade"] > 0).astype(float)
+    columns = {"qid": "search", "label": "grade", "doc_id": "doc"}
+    shown = rw.RankingData.from_frame(table, position="position", **columns)
+    power = rw.clicks.Propensity.power(1, positions=8)
+    assert rw.RankSVM().fit(shown, propensity=power).qid_column_ == "search"
+    documents = rw.RankingData.from_frame(table.drop(columns="position"), **columns)
+    log = rw.clicks.ClickLog.from_arrays(
+        query=table["search"],
+        document=table["doc"],
+        click=table["grade"],
+        session=table["search"],
+        features=documents,
+    )
+    ranker = rw.RankSVM().fit(log, propensity=power)
+    assert ranker.qid_column_ == "search"
+    assert len(ranker.rank(SEARCHES).qid) == DATA.n_queries
+
+
+def test_cofirank_predicts_for_the_users_in_the_column_of_the_training_data():
+    frame = SEARCHES.drop(columns="title")
+    ranker = rw.CofiRank(n_factors=2).fit(frame, "grade", qid="search")
+    expected = ranker.predict(SEARCHES, qid=SEARCHES["search"])
+    np.testing.assert_array_equal(ranker.predict(SEARCHES), expected)
+    np.testing.assert_array_equal(ranker.predict(SEARCHES, qid="search"), expected)
