@@ -68,9 +68,14 @@ class Cluster:
     def __init__(self, client: Any, *, patience: float = PATIENCE) -> None:
         self.client, self._patience = client, patience
 
+    @property
+    def open_client(self) -> Any:
+        """The client, unless it was closed: its data are gone with it."""
+        return still_open(self.client)
+
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """Return a future for each row of the columns; they run where their data lie."""
-        futures: list[Any] = self.client.map(function, *columns, pure=False)
+        futures: list[Any] = self.open_client.map(function, *columns, pure=False)
         return futures
 
     def spread(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
@@ -79,7 +84,7 @@ class Cluster:
         Left to itself, the scheduler gives the most to the worker that is the first to be free,
         and later work goes where the data are.
         """
-        threads = self.client.nthreads()
+        threads = self.open_client.nthreads()
         seats = [worker for worker in sorted(threads) for _ in range(threads[worker])]
         futures = []
         for number, row in enumerate(zip(*columns, strict=True)):
@@ -93,14 +98,14 @@ class Cluster:
 
     def results(self, held: Sequence[Any]) -> list[Any]:
         """Wait for the futures and return their values, or say why there will be none."""
-        wanted = list(held)
+        wanted, client = list(held), self.open_client
 
         async def fetch() -> list[Any]:
-            values: list[Any] = await self.client.gather(wanted, asynchronous=True)
+            values: list[Any] = await client.gather(wanted, asynchronous=True)
             return values
 
         # Once, however long it takes: what has come is not asked for again.
-        fetching = asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+        fetching = asyncio.run_coroutine_threadsafe(fetch(), client.loop.asyncio_loop)
         try:
             self._while_there_are_workers(fetching)
             return fetching.result()
@@ -131,7 +136,7 @@ class Cluster:
         return min((limit for limit in limits if limit > 0), default=None)
 
     def _workers(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        found: dict[str, Any] = self.open_client.scheduler_info(n_workers=-1)["workers"]
         return found
 
     @staticmethod
@@ -158,6 +163,16 @@ class Cluster:
         return error
 
 
+def still_open(client: Any) -> Any:
+    """Return a Dask client; raise if it was closed, after which its calls fail one by one."""
+    if getattr(client, "status", "") in ("closing", "closed"):
+        raise ClusterError(
+            "the Dask client is closed, and data on its cluster can no longer be used; start one "
+            "with distributed.Client(...), keep it open during the work, and load the data again."
+        )
+    return client
+
+
 def connected(client: Any = None) -> Any:
     """Return the Dask client that was given, or the last one that was made.
 
@@ -172,7 +187,7 @@ def connected(client: Any = None) -> Any:
             f"client is a Dask client, not an address: make it with distributed.Client({client!r})."
         )
     if client is not None:
-        return client
+        return still_open(client)
     try:
         return distributed.default_client()
     except ValueError:
@@ -194,12 +209,12 @@ class ClusterExecutor:
     def submit(self, function: Callable[..., Any], /, *args: Any) -> ClusterCall:
         """Return the call, whose ``result()`` waits for it."""
         held = [self._held(arg) if isinstance(arg, RankingData) else arg for arg in args]
-        return ClusterCall(self._place, self._place.client.submit(function, *held, pure=False))
+        return ClusterCall(self._place, self._place.open_client.submit(function, *held, pure=False))
 
     def _held(self, data: RankingData) -> Any:
         if id(data) not in self._sent:
             with large_graphs():
-                future = self._place.client.submit(unpacked, packed(data), pure=False)
+                future = self._place.open_client.submit(unpacked, packed(data), pure=False)
             self._sent[id(data)] = data, future
         return self._sent[id(data)][1]
 

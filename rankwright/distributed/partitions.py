@@ -53,6 +53,7 @@ from rankwright.distributed.cluster import (
     import_delayed,
     large_graphs,
     packed,
+    still_open,
     unpacked,
 )
 from rankwright.errors import DataError, UsageError
@@ -163,7 +164,8 @@ class Partitions:
         if self.client is None:
             return [(list(range(len(self))), 1)]
         if not self._shares:
-            lie, threads = self.client.who_has(self.parts), self.client.nthreads()
+            client = still_open(self.client)
+            lie, threads = client.who_has(self.parts), client.nthreads()
             near = [[w for w in lie.get(part.key, ()) if w in threads] for part in self.parts]
             if not all(near):
                 return [([part], 1) for part in range(len(self))]

@@ -10,8 +10,10 @@ from small_data import small_data
 
 from rankwright.distributed import cluster as cluster_module
 from rankwright.distributed.cluster import Cluster, ClusterError, connected, executor
+from rankwright.distributed.fitting import fit
 from rankwright.distributed.partitions import partitions
 from rankwright.errors import MissingExtraError, UsageError
+from rankwright.rankers.base import ranker
 
 DATA = small_data(queries=4, documents=3)
 
@@ -118,3 +120,17 @@ def test_errors_of_the_cluster_become_sentences_and_others_stay():
     assert "larger than the memory limit" in str(Cluster._explained(MemoryError()))
     other = ValueError("of the work itself")
     assert Cluster._explained(other) is other
+
+
+def test_after_the_client_is_closed_the_next_step_is_reported():
+    with distributed.Client(processes=False, dashboard_address="127.0.0.1:0") as made:
+        parts = partitions(DATA, client=made)
+        workers = executor(made)
+    for use in (
+        lambda: parts.map(len),
+        lambda: fit(ranker("memr"), parts),
+        lambda: fit(ranker("memr"), DATA, client=made),
+        lambda: workers.submit(one_more, 1),
+    ):
+        with pytest.raises(ClusterError, match="the Dask client is closed"):
+            use()
