@@ -7,6 +7,9 @@
 best choice of n documents, relevant ones first, equal ones sharing the places; so the loss does not
 change with the level of the scores, as it does where r marks all relevant documents, however many.
 It is `position_svm` for p@n with c = a, on grades cut to relevant or not.
+
+Of a list of n documents or fewer every order has the same precision at n. Such a list counts by the
+precision at its number of relevant documents, where precision and recall are equal.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.parameters import Part, check_above_zero, check_whole
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import document_weight
 from rankwright.losses.position_svm import PositionSVM
+from rankwright.metrics.p import Precision
+from rankwright.metrics.ranked import Judged
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,7 +35,7 @@ class PrecisionSVM(Part):
     Parameters
     ----------
     n : int
-        Ranks that count.
+        Ranks that count; of a list of n documents or fewer as many as it has relevant ones.
     min_grade : float
         Documents of this grade or higher are relevant.
 
@@ -52,5 +58,23 @@ class PrecisionSVM(Part):
         check_whole("precision_svm's n", self.n, 1)
         check_above_zero("precision_svm's min_grade", self.min_grade)
         relevant = data._replace(y=(data.y >= self.min_grade).astype(np.float64))
-        loss = PositionSVM(metric=f"p@{int(self.n)}", decay="metric", ties="mean")
+        present = (document_weight(data) > 0.0).astype(np.float64)
+        query = data.query_of_row()
+        size = np.bincount(query, present, data.n_queries)
+        hits = np.bincount(query, present * relevant.y, data.n_queries)
+        ranks = np.where(size > self.n, self.n, np.maximum(hits, 1.0)).astype(np.int64)
+        loss = PositionSVM(metric=_PrecisionByQuery(ranks=ranks), decay="metric", ties="mean")
         return loss.bind(relevant, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class _PrecisionByQuery(Precision):
+    """Precision at a number of ranks of each query's own."""
+
+    ranks: I64
+
+    def cut(self, judged: Judged) -> I64:  # noqa: ARG002
+        return self.ranks
+
+    def ranks_asked(self, judged: Judged) -> F64:  # noqa: ARG002
+        return self.ranks.astype(np.float64)

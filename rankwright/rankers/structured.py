@@ -215,7 +215,8 @@ class SVMPrecision(Ranker):
     ----------
     n : int, default 15
         Ranks that count. The more, the more documents of a query are learnt from (on validation
-        data, more than 10 help much on OHSUMED); lists of n documents or fewer teach nothing.
+        data, more than 10 help much on OHSUMED). A list of n documents or fewer, which has the same
+        precision at n in any order, counts by the precision at its number of relevant documents.
     min_grade : float, default 1.0
         Lowest grade that counts as relevant.
     l2 : float or "auto", default 1e-3

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rankwright.losses import loss
+from rankwright.metrics.evaluation import evaluate
+from rankwright.rankers.base import ranker
 from rankwright.testing.contract import graded
 
 
@@ -28,3 +30,25 @@ def test_grades_below_the_lowest_relevant_one_are_alike():
         for grades in ([2, 1, 0], [2, 0, 0])
     )
     assert one == other
+
+
+def test_a_list_of_n_documents_or_fewer_counts_by_its_number_of_relevant_ones():
+    lists = [[2, 0, 1, 0], [1, 0, 0]]
+    s = np.array([0.3, -0.2, 0.5, 0.1, 0.2, 0.4, -0.3])
+    bound = loss("precision_svm", n=15).bind(graded(lists))
+    first, second = (
+        loss("precision_svm", n=n).bind(graded([one])) for n, one in zip((2, 1), lists, strict=True)
+    )
+    assert bound.value(s) == pytest.approx(first.value(s[:4]) + second.value(s[4:]))
+    assert bound.value(s) > 0.0
+
+
+def test_the_ranker_learns_from_lists_shorter_than_n():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
+    y = (X[:, 0] + 0.3 * rng.normal(size=400) > 0.8).astype(float)
+    precision, pairs = (
+        evaluate(y, ranker(name).fit(X, y, qid=qid).predict(X), "ndcg@10", qid=qid)["ndcg@10"]
+        for name in ("svm_precision", "ranksvm")
+    )
+    assert precision > pairs - 0.02

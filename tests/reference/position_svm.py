@@ -85,10 +85,10 @@ def precision_svm(loss, s, y, w, **_):
     grad = np.zeros(len(s))
     if len(set(relevant)) < 2:
         return 0.0, grad
-    n = min(loss.n, len(kept))
+    n = loss.n if loss.n < len(kept) else int(relevant.sum())
     c = np.append(np.ones(n), np.zeros(len(kept) - n))
     orders = list(permutations(range(len(kept))))
-    losses = [(min(n, relevant.sum()) - relevant[list(o[:n])].sum()) / loss.n for o in orders]
+    losses = [(min(n, relevant.sum()) - relevant[list(o[:n])].sum()) / n for o in orders]
     value, gradient = worst(s[kept], c, orders, losses)
     references = reference_orders(relevant, s[kept], "mean")
     cref = np.mean([at_ranks(o, c) for o in references], axis=0)
