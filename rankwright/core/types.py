@@ -458,7 +458,8 @@ class Model(Protocol):
 
     Optional: ``check()`` raises where parameters make no sense, and ``check_installed()`` where a
     package is missing; both are asked before any work. ``boosts`` is True where rounds are many
-    small steps, which early stopping may end by itself.
+    small steps, which early stopping may end by itself, and ``compares_values`` where features are
+    compared only, so that their size does not matter.
     """
 
     def fit(

@@ -27,6 +27,7 @@ from rankwright.distributed.partitions import Partitions, partitions
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.models.schema import refuse_not_finite
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
 from rankwright.rankers.base import Ranker, interruption, progress_of
 from rankwright.rankers.boosting import MetricRanker
@@ -122,7 +123,9 @@ def fit(
     try:
         ranker.resumed_from_ = _resume(ranker, callback, parts, begun)
         with naming_features(parts.feature_names):
-            ranker.model_ = train_on(model, loss, parts, **given)
+            fitted = train_on(model, loss, parts, **given)
+        refuse_not_finite(fitted)
+        ranker.model_ = fitted
     finally:
         if kept is not None:
             kept.end()

@@ -41,9 +41,9 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.cluster import LocalBackend
 from rankwright.distributed.partitions import Partitions, largest_of
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
-from rankwright.models.linear import FittedLinear, Linear, deviations_of, filled
+from rankwright.models.linear import FittedLinear, Linear, filled, or_one, spreads_of, sums_around
 from rankwright.models.linear import fill_values as fill_values_of
 from rankwright.models.linear_problem import LinearProblem, LinearSums, SummedProblem, Sums
 from rankwright.solvers.alternating import Alternating
@@ -95,9 +95,19 @@ class PartitionedWork:
         found: list[Moments] = parts.map(moments, self.fill, loss)
         weight = sum_in_order(one.weight for one in found)
         sums, squares = sum_in_order(m.sums for m in found), sum_in_order(m.squares for m in found)
-        self.deviation = (
-            deviations_of(weight, sums, squares) if model.scale else np.ones(parts.n_features)
-        )
+        for column in np.flatnonzero(~np.isfinite(squares))[:1]:
+            raise DataError(
+                f"feature column {column} has values whose squares overflow in a linear model; "
+                "divide it, or take its logarithm."
+            )
+
+        def around(columns: I64, centre: F64) -> tuple[F64, F64]:
+            pairs = parts.map(part_sums_around, self.fill, columns, centre)
+            return sum_in_order(a for a, _ in pairs), sum_in_order(b for _, b in pairs)
+
+        self.deviation = np.ones(parts.n_features)
+        if model.scale:
+            self.deviation = or_one(spreads_of(weight, sums, squares, around))
         total = sum_in_order(one.ordered_weight for one in found) or 1.0
         largest = [one.largest for one in found if one.largest is not None]
         spec = ProblemSpec(
@@ -711,6 +721,13 @@ def known_values(part: RankingData) -> tuple[F64, F64]:
         whole.data[gaps] = 0.0
     sums = transposed_times_vector(whole, np.ones(part.n_documents), n_jobs=1)
     return sums, (part.n_documents - missing).astype(np.float64)
+
+
+def part_sums_around(
+    part: RankingData, fill: F64 | None, columns: I64, centre: F64
+) -> tuple[F64, F64]:
+    """Return the weighted sums of x - c and of its square, for some columns."""
+    return sums_around(filled(part.X, fill, "linear"), document_weight(part), columns, centre)
 
 
 def moments(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:

@@ -43,6 +43,7 @@ _ROWS = 1 << 14
 _FLAT = 0.01  # a derivative this small a share of the first counts as level
 _TRIES = 40
 _MOST_PASSED_OVER = 50
+_ROUNDING = 1e-13  # of all gradients: a derivative this small is that of a level rule
 _NOTHING = 1e-9  # a loss that falls by this share of itself has not fallen
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -81,6 +82,8 @@ class Additive(Part):
     >>> rw.FRank(model=rw.models.Additive(n_rounds=100))
     FRank(model=Additive(n_rounds=100))
     """
+
+    compares_values: ClassVar[bool] = True
 
     n_rounds: int = 300
     n_candidates: int | str = 10
@@ -201,6 +204,7 @@ class FittedAdditive:
     n_features: int
 
     split_by: ClassVar[str] = "rules"
+    unbounded: ClassVar[frozenset[str]] = frozenset({"threshold"})
 
     def plus(self, rules: list[tuple[int, float, float]]) -> FittedAdditive:
         """Return the model with more rules, (feature, threshold, weight); equal ones are merged."""
@@ -320,6 +324,8 @@ class _Descent:
             )
             if rule is None or not np.isfinite(rule.derivative):
                 return None
+            if abs(rule.derivative) <= _ROUNDING * np.abs(self._g).sum():
+                return None  # the rule shifts whole queries, which a search would follow for ever
             meets = self._table.meets(rule)
             if self._formula is not None:
                 length = self._formula(self.value, rule.derivative)

@@ -45,6 +45,11 @@ class Blend(Part):
     models: tuple[Any, ...] = ()
 
     @property
+    def compares_values(self) -> bool:
+        """Whether every member does."""
+        return all(getattr(member, "compares_values", False) for member in self.models)
+
+    @property
     def takes_categories(self) -> bool:
         """Whether every member does."""
         return all(getattr(member, "takes_categories", False) for member in self.models)
@@ -101,6 +106,12 @@ class FittedBlend:
     def __repr__(self) -> str:
         shares = zip(self.weights, self.names, self.kinds, strict=True)
         return "blend of " + ", ".join(f"{w:.3g} {name} ({kind})" for w, name, kind in shares)
+
+    @property
+    def unbounded(self) -> frozenset[str]:
+        """Arrays of members that may be infinite."""
+        pairs = ((n, getattr(one, "unbounded", ())) for n, one in enumerate(self.members))
+        return frozenset(f"{number}.{name}" for number, names in pairs for name in names)
 
     @property
     def factors(self) -> F64:

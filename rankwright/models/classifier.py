@@ -13,7 +13,9 @@ queries,
 
     J(w, b) = 1/Q sum_i u_i loss(s_i1, ..., s_iK; y_i) + l2/2 sum_kj (deviation_j w_kj)^2        (2)
 
-is minimised; constants go without a penalty. Queries of one grade count like the others.
+is minimised; constants go without a penalty. Queries of one grade count like the others. Features
+enter less their means, and the constants make up for it: the minimum is the same, and a solver
+finds it also for features far from 0, such as times, beside which the constants would not move.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
-    transposed_squares_times_vector,
     transposed_times_vector,
 )
 from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss, SolveResult
@@ -226,6 +227,7 @@ class _GradeProblem:
         self._X, self._n_jobs = X, n_jobs
         self._total = float(by_query.sum()) or 1.0
         self._deviation = deviations(X, weight, scale=scale)
+        self._mean = transposed_times_vector(X, weight) / (float(weight.sum()) or 1.0)
         self._shape = (len(self.grades), X.shape[1] + 1)
         self.size = int(np.prod(self._shape))
         self.l2 = 0.0
@@ -247,12 +249,14 @@ class _GradeProblem:
         """Return the variables of a fitted model."""
         if not np.array_equal(start.grades, self.grades):
             raise UsageError("start must be a classifier fitted to the same grades.")
-        return np.column_stack([start.coef * self._deviation, start.intercept]).ravel()
+        at_mean = start.intercept + start.coef @ self._mean
+        return np.column_stack([start.coef * self._deviation, at_mean]).ravel()
 
     def weights(self, v: F64) -> tuple[F64, F64]:
         """Return weights and constants in the scale of the data."""
         V = v.reshape(self._shape)
-        return V[:, :-1] / self._deviation, V[:, -1].copy()
+        coef = V[:, :-1] / self._deviation
+        return coef, V[:, -1] - coef @ self._mean
 
     def value(self, v: F64) -> float:
         """Return J."""
@@ -275,8 +279,9 @@ class _GradeProblem:
 
     def precondition(self) -> F64:
         """Return a diagonal in proportion to the Hessian's, roughly: each feature's mean square."""
-        squares = transposed_squares_times_vector(self._X, self._weight) / self._deviation**2
-        whole = np.append(squares, self._weight.sum())
+        total = self._weight.sum()
+        squares = total * (deviations(self._X, self._weight) / self._deviation) ** 2
+        whole = np.append(squares, total)
         return np.tile(0.01 + whole / (whole.mean() or 1.0), len(self.grades))
 
     def _scores(self, v: F64) -> F64:
@@ -288,8 +293,9 @@ class _GradeProblem:
         """Return the gradient of the loss over Q in the variables, for ``g`` in the scores."""
         G = np.ascontiguousarray(g.reshape(-1, self._shape[0]).T)
         rows = [transposed_times_vector(self._X, one, n_jobs=self._n_jobs) for one in G]
-        scaled = np.stack(rows) / self._deviation
-        return np.column_stack([scaled, G.sum(axis=1)]).ravel() / self._total
+        sums = G.sum(axis=1)
+        scaled = (np.stack(rows) - np.outer(sums, self._mean)) / self._deviation
+        return np.column_stack([scaled, sums]).ravel() / self._total
 
     def _penalty(self, v: F64) -> F64:
         """Return v without the constants, which go without a penalty."""

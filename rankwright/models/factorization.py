@@ -94,6 +94,8 @@ class FittedFactorization:
     what was taken off the ratings and ``top`` the highest grade, where the ranker knows them.
     """
 
+    unbounded: ClassVar[frozenset[str]] = frozenset({"numbers"})
+
     users: AnyArray
     user_factors: F64
     user_level: F64

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -177,6 +177,8 @@ class ImportedForest:
     def n_features(self) -> int:
         """Number of features that it takes."""
         return self.scorer.n_features
+
+    unbounded: ClassVar[frozenset[str]] = frozenset({"tree_threshold", "gain"})
 
     @property
     def n_trees(self) -> int:

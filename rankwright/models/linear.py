@@ -12,7 +12,7 @@ the problem that the loss offers by columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -324,30 +324,53 @@ def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:
 
     Without ``scale`` all are 1: features count as they are.
     """
-    if not scale:
-        return np.ones(X.shape[1])
-    sums = transposed_times_vector(X, weight), transposed_squares_times_vector(X, weight)
-    return deviations_of(float(weight.sum()), *sums)
+    return or_one(_spreads(X, weight)) if scale else np.ones(X.shape[1])
 
 
-def deviations_of(total: float, sums: F64, squares: F64) -> F64:
-    """Return the same from the weight of all documents and the weighted sums of x and x^2."""
-    spread = _spreads_of(total, sums, squares)
+def or_one(spread: F64) -> F64:
+    """Return standard deviations to divide by: 1 where a feature is constant."""
     return np.where(spread > 0.0, spread, 1.0)
 
 
 def spreads(X: FloatMatrix, fill: F64 | None = None) -> F64:
     """Return each feature's standard deviation over all documents, 0 where it is constant."""
-    whole, ones = filled(X, fill, "linear"), np.ones(X.shape[0])
-    sums = transposed_times_vector(whole, ones), transposed_squares_times_vector(whole, ones)
-    return _spreads_of(float(X.shape[0]), *sums)
+    return _spreads(filled(X, fill, "linear"), np.ones(X.shape[0]))
 
 
-def _spreads_of(total: float, sums: F64, squares: F64) -> F64:
-    mean, square = sums / total, squares / total
-    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return np.where(deviation > 1e-9 * np.abs(mean), deviation, 0.0)
+def _spreads(X: FloatMatrix, weight: F64) -> F64:
+    sums = transposed_times_vector(X, weight), transposed_squares_times_vector(X, weight)
+    return spreads_of(float(weight.sum()), *sums, lambda *far: sums_around(X, weight, *far))
 
+
+def spreads_of(
+    total: float, sums: F64, squares: F64, around: Callable[[I64, F64], tuple[F64, F64]]
+) -> F64:
+    """Return each feature's deviation from the weight of all documents and sums of x and x^2.
+
+    Of features that are far from 0 for what they vary by, the sums have lost it: ``around`` returns
+    those of x - c and its square, given the columns and c.
+    """
+    mean = sums / total
+    spread = np.sqrt(np.maximum(squares / total - mean**2, 0.0))
+    far = np.flatnonzero(spread < _CANCELS * np.abs(mean))
+    if len(far):
+        apart, square = around(far, mean[far])
+        exact = np.sqrt(np.maximum(square / total - (apart / total) ** 2, 0.0))
+        spread[far] = np.where(exact > np.finfo(np.float64).eps * np.abs(mean[far]), exact, 0.0)
+    return spread
+
+
+def sums_around(X: FloatMatrix, weight: F64, columns: I64, centre: F64) -> tuple[F64, F64]:
+    """Return the weighted sums of x - c and of its square, for some columns."""
+    sums, squares = np.empty(len(columns)), np.empty(len(columns))
+    for k, (column, c) in enumerate(zip(columns.tolist(), centre, strict=True)):
+        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
+        apart = values - c
+        sums[k], squares[k] = weight @ apart, weight @ apart**2
+    return sums, squares
+
+
+_CANCELS = 1e-4  # of the mean: below, sums of squares have lost half their digits
 
 # --- the data of a fit, in this process or in many -------------------------------------------
 

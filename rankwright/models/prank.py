@@ -15,7 +15,9 @@ steps, which ranks better than the last w.
 A threshold is the weight of a feature that is the same for all documents, and c is that feature
 squared. With c = 1 and documents far longer than 1 a step moves scores by |x|^2 and thresholds
 hardly at all, so that w has to learn where grades lie as well as their order. By default c is the
-mean of |x|^2, and thresholds keep up with the scores.
+mean of |x|^2, and thresholds keep up with the scores. A feature whose mean is `_FAR` deviations or
+more from 0, such as a time, would still hide the others; its mean is taken off, which changes no
+ranking.
 
 Each pass draws the order of the queries anew, and of the documents within each, from an order fixed
 by their content: shuffled rows and renamed queries change nothing. The thresholds are common to all
@@ -34,6 +36,7 @@ from scipy import sparse
 
 from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, Callback, FloatMatrix, Loss
 from rankwright.data.content import content_order
@@ -85,6 +88,8 @@ def _walk(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, 
         t += 1.0
     return t
 
+
+_FAR = 30.0
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -141,7 +146,8 @@ class PRankLinear(Part):
         bound = bound_loss(loss, data, n_jobs=n_jobs)
         total = float(order_weight(data).sum()) or 1.0
         deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
-        perceptron = _Perceptron(rounds.features, data, deviation, self.threshold_step, n_jobs)
+        near = _near_zero(rounds.features, document_weight(data))
+        perceptron = _Perceptron(near, data, deviation, self.threshold_step, n_jobs)
         if start is not None:
             perceptron.w[:] = start.coef * deviation
         log = OracleLog(callback)
@@ -157,6 +163,15 @@ class PRankLinear(Part):
         return rounds.fitted()
 
     restore = staticmethod(restored_weights)
+
+
+def _near_zero(X: FloatMatrix, weight: F64) -> FloatMatrix:
+    """Return X, dense features far from 0 less their means; sparse ones have zeros and are not."""
+    if sparse.issparse(X):
+        return X
+    mean = transposed_times_vector(X, weight) / (float(weight.sum()) or 1.0)
+    far = np.abs(mean) >= _FAR * deviations(X, weight)
+    return X - np.where(far, mean, 0.0) if far.any() else X
 
 
 class _Perceptron:

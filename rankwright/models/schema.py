@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.types import AnyArray
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, UsageError, quoted
 
 FILL = ArraySpec("fill", "float64", ("features",), optional=True)
 """What stands for a missing value of each feature."""
@@ -48,6 +51,25 @@ class Schema:
                     f"its {name} is {quoted(texts[name])}, not one of {_listed(known)}."
                 )
         return check_arrays(self.arrays, arrays, "", **lengths)
+
+
+def refuse_not_finite(model: Any) -> None:
+    """Raise if a parameter of a fitted model is NaN or infinite: its scores would mean nothing.
+
+    A model names the arrays that may hold such values in ``unbounded``, as thresholds do.
+    """
+    unbounded = getattr(model, "unbounded", ())
+    try:
+        arrays = model.arrays()
+    except UsageError:  # a kernel function of the user's, which no file holds
+        return
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and name not in unbounded and not np.isfinite(array).all():
+            raise DataError(
+                f"the fitted model's {name} is not finite: features or grades are too large for "
+                "it, or it found no minimum. Scale the features, for example to the deviation 1, "
+                "or use a larger penalty (l2) or a smaller learning_rate."
+            )
 
 
 def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:

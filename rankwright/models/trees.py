@@ -108,6 +108,7 @@ class Trees(Part):
 
     takes_categories: ClassVar[bool] = True
     boosts: ClassVar[bool] = True  # rounds are many small steps
+    compares_values: ClassVar[bool] = True  # whatever their size
 
     n_estimators: int = 100
     num_leaves: int | str = "auto"

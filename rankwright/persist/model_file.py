@@ -25,6 +25,7 @@ from rankwright.data.frames import categories_from_json, categories_to_json
 from rankwright.data.streams import refuse_device
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
+from rankwright.models.schema import refuse_not_finite
 from rankwright.persist.container import ModelFileError, read_parts, write_parts
 from rankwright.persist.other_libraries import as_ranker, read_other
 from rankwright.persist.runtime import (
@@ -111,6 +112,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         **({"categories": categories_to_json(categories)} if categories else {}),
         **({} if qid_column is None else {"qid_column": qid_column}),
     }
+    refuse_not_finite(model)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
     parts = {f"{name}.txt": text.encode() for name, text in model.texts().items()}
     write_parts(path, receipt, {**parts, "arrays.safetensors": save_arrays(arrays)})

@@ -62,6 +62,7 @@ from rankwright.errors import (
 )
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
+from rankwright.models.schema import refuse_not_finite
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -72,6 +73,7 @@ from rankwright.rankers.inputs import (
     ranking_data,
     refuse_categories,
     refuse_misnamed,
+    refuse_overflow,
     warn_of_cut_queries,
     warn_of_equal_grades,
     warn_of_equal_scores,
@@ -457,6 +459,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             given = weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
         data = given.present()
         refuse_categories(self, data)
+        refuse_overflow(self, data)
         data.check_width()
         if start is not None:  # its trees know categories by their codes
             start = _ranker_to_start_from(start)
@@ -487,7 +490,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         try:
             self.resumed_from_ = self._resume(callback, data, begun)
             with naming_features(data.feature_names):
-                self.model_: FittedModel = self._fit_model(model, data, callback, begun)
+                fitted = self._fit_model(model, data, callback, begun)
+            refuse_not_finite(fitted)
+            self.model_: FittedModel = fitted
         except Exception as error:
             if not callback.resuming or isinstance(error, RankwrightError):
                 raise
@@ -544,6 +549,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
         refuse_categories(self, data)
+        refuse_overflow(self, data)
         before: Any = getattr(self, "model_", None)
         if before is not None:
             known = getattr(self, "feature_names_in_", None)
@@ -551,7 +557,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data = data._replace(X=features_like(self, data), feature_names=names)
         model: Any = self.make_model()
         with naming_features(data.feature_names):
-            self.model_ = model.partial_fit(
+            fitted = model.partial_fit(
                 self.make_loss(),
                 data.present(),
                 start=before,
@@ -559,6 +565,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
                 **self.solver_for(model),
             )
+        refuse_not_finite(fitted)
+        self.model_ = fitted
         digests = [self.data_digest_] if before is not None else []
         digests.append(content_digest(data, n_jobs=self.n_jobs))
         self.data_digest_ = digests[0]

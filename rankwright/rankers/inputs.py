@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 
-from rankwright.core.dtypes import as_feature_matrix, naming_features
+from rankwright.core.dtypes import as_feature_matrix, blocks, naming_features
 from rankwright.core.order import first_of_runs
-from rankwright.core.types import FittedModel, FloatMatrix
+from rankwright.core.types import F64, FittedModel, FloatMatrix
 from rankwright.data.content import query_codes, query_prints
 from rankwright.data.frames import (
     USUAL_NAMES,
@@ -41,6 +41,9 @@ from rankwright.errors import DataError, IncompatibleError, UsageError, brief, q
 from rankwright.registry import unknown
 
 _LOOKED_AT = 256  # rows that show whether a model gives all the same score
+
+_HUGE = 1e150  # squares of what is larger overflow, or their sum does
+_HIDDEN = 1e-10  # of where a feature is: the least that it must vary by
 
 _MISNAMED = {
     "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
@@ -346,6 +349,51 @@ def refuse_categories(ranker: Any, data: Any) -> None:
         f"{shown} {'are categories' if len(named) > 1 else 'is a category'}; use a model of trees, "
         f"such as LambdaMART, leave the column out with drop={named}, or encode it as numbers."
     )
+
+
+def refuse_overflow(ranker: Any, data: RankingData) -> None:
+    """Refuse features whose squares overflow, for models that compute with their values.
+
+    Warn of features that vary so little for where they are that few digits tell documents apart.
+    Trees and rules compare values only, and take any.
+    """
+    if getattr(ranker._part_of("model"), "compares_values", False) or not data.n_documents:
+        return
+    low, high = _ranges(data.X)
+    size = np.fmax(np.abs(low), np.abs(high))
+    for column in np.flatnonzero(size > _HUGE)[:1]:
+        raise DataError(
+            f"{_name_of(data, column)} has values of {size[column]:.3g}, whose squares overflow in "
+            f"a model '{ranker.model_name}'; divide it, take its logarithm, or use model='trees'."
+        )
+    for column in np.flatnonzero((high > low) & (high - low < _HIDDEN * size))[:1]:
+        warnings.warn(
+            f"{_name_of(data, column)} varies by {high[column] - low[column]:.3g} around "
+            f"{high[column]:.3g}, which leaves few digits to tell documents apart; subtract its "
+            "mean first.",
+            stacklevel=3,
+        )
+
+
+def _name_of(data: RankingData, column: int) -> str:
+    names = data.feature_names
+    return f"feature column {column}" if names is None else f"feature {quoted(names[column])}"
+
+
+def _ranges(X: FloatMatrix) -> tuple[F64, F64]:
+    """Return the least and the greatest value of each feature, NaN where all are missing."""
+    if sparse.issparse(X):
+        low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        limit = min(_HUGE, float(np.finfo(X.dtype).max))
+        far = np.flatnonzero(np.abs(X.data) > limit)  # others need not be told from 0
+        np.fmin.at(low, X.indices[far], X.data[far])
+        np.fmax.at(high, X.indices[far], X.data[far])
+        return low, high
+    low, high = np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
+    for block in blocks(X):
+        low = np.fmin(low, np.fmin.reduce(X[block], axis=0))
+        high = np.fmax(high, np.fmax.reduce(X[block], axis=0))
+    return low, high
 
 
 def nothing_to_rank(data: RankingData) -> str | None:

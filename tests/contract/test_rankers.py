@@ -389,3 +389,71 @@ def test_scikit_learns_own_checks(name):
 )
 def test_with_exact_training_a_weight_of_2_is_the_document_twice(estimator):
     check_sample_weight_equivalence_on_dense_data(type(estimator).__name__, estimator)
+
+
+# --- numbers at the edge ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e50, 1e160, 1e200])
+@pytest.mark.parametrize("name", registry.RANKERS)
+def test_huge_features_are_refused_or_give_a_model_that_can_be_loaded(tmp_path, name, size):
+    data = DATA._replace(X=DATA.X * size)
+    made = make(name, models_of(name)[0])
+    if size > 1e150 and not getattr(made._part_of("model"), "compares_values", False):
+        with pytest.raises(DataError, match=r"feature column 0 has .* whose squares overflow"):
+            made.fit(data)
+        return
+    made.fit(data)
+    assert np.isfinite(made.predict(data)).all()
+    made.save(tmp_path / "model.rw")
+    again = load_model(tmp_path / "model.rw")
+    np.testing.assert_array_equal(again.predict(data), made.predict(data))
+
+
+def test_the_feature_whose_squares_overflow_is_named():
+    X = np.where(np.arange(DATA.n_features) == 3, 1e160, 1.0) * DATA.X
+    names = tuple(f"x{number}" for number in range(DATA.n_features))
+    huge = DATA._replace(X=X, feature_names=names)
+    for data in (huge, huge._replace(X=sparse.csr_array(X))):
+        with pytest.raises(DataError, match=r"feature 'x3' has values of .*e\+160, whose squares"):
+            ranker("memr").fit(data)
+    with pytest.raises(DataError, match=r"feature column 3 has values"):
+        ranker("memr", solver="online").partial_fit(X, DATA.y, qid=DATA.query_of_row())
+    assert np.isfinite(ranker("lambdamart", n_estimators=3).fit(huge).predict(huge)).all()
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e15])
+@pytest.mark.parametrize("name", ["classification", "linear_regression", "memr", "prank"])
+@pytest.mark.filterwarnings("ignore:feature column:UserWarning")
+def test_features_far_from_zero_are_learned_from(name, offset):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(600, 3)), np.repeat(np.arange(60), 10)
+    y = np.clip(np.round(X[:, 0] + X[:, 1]), -1, 2) + 1
+    data = RankingData.from_arrays(X + offset, y, qid=qid)
+    assert ndcg(data, ranker(name).fit(data).predict(data)) > 0.95
+
+
+def test_a_feature_that_hardly_varies_for_where_it_is_is_warned_of():
+    X = DATA.X.astype(np.float64) / np.abs(DATA.X).max() + 1e12 * (np.arange(DATA.n_features) == 1)
+    with pytest.warns(UserWarning, match=r"feature column 1 varies by .* around 1e\+12.*subtract"):
+        ranker("memr").fit(DATA._replace(X=X))
+
+
+def test_a_model_whose_parameters_are_not_finite_is_neither_fitted_nor_saved(tmp_path):
+    made = ranker("memr").fit(DATA)
+    made.model_ = replace(made.model_, coef=made.model_.coef * np.nan)
+    with pytest.raises(DataError, match="the fitted model's coef is not finite"):
+        made.save(tmp_path / "model.rw")
+    assert not list(tmp_path.iterdir())
+
+    class Diverging:
+        def solve(self, problem, start=None, callback=None):
+            return solved(problem.size)
+
+    def solved(size):
+        from rankwright.core.types import SolveResult
+
+        return SolveResult(np.full(size, np.inf), 0.0, 0.0, 1, "", [0.0])
+
+    with pytest.raises(DataError, match="coef is not finite"):
+        ranker("memr", solver=Diverging()).fit(DATA)

@@ -283,3 +283,18 @@ def test_steps_that_need_one_process_are_refused(local):
         fit(Ranker("retarget", solver=Alternating(learning_rate=0.5)), local)
     with pytest.raises(UsageError, match="runs in one process"):
         fit(Ranker("domination", solver=Coordinate(step="bound")), local)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.filterwarnings("ignore:feature column:UserWarning")
+def test_deviations_of_features_far_from_zero_are_those_of_one_process(offset):
+    data = DATA._replace(X=DATA.X + offset)
+    parts = Partitions.from_list([data.select(slice(0, 3)), data.select(slice(3, None))])
+    over = fit(ranker("ranksvm"), parts)
+    np.testing.assert_allclose(over.model_.deviation, data.X.std(axis=0), rtol=1e-6)
+
+
+def test_features_whose_squares_overflow_are_refused():
+    parts = Partitions.from_list([DATA._replace(X=DATA.X * 1e160)])
+    with pytest.raises(DataError, match="feature column 0 has values whose squares overflow"):
+        fit(ranker("ranksvm"), parts)

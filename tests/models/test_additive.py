@@ -165,3 +165,16 @@ def test_a_derivative_is_followed_until_it_is_level():
     steps = level(lambda x: -1.0 if x < 0.7 else 2.0, -1.0, 1.0, 1e-9)
     assert steps == pytest.approx(0.7, abs=1e-3)
     assert level(lambda x: -math.exp(-x), -1.0, 1.0, 0.01) >= math.log(100)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_features_that_are_constant_within_each_query_give_no_rule(seed):
+    """What a rule gains by them is rounding, which a search would follow for ever."""
+    query = np.repeat(np.arange(6), 10)
+    rng = np.random.default_rng(seed)
+    data = RankingData.from_arrays(
+        rng.normal(size=(60, 3))[query], rng.integers(0, 3, 60), qid=query
+    )
+    for name in ("fidelity", "pair_exp", "ranknet"):
+        model, _ = fit(data, name)
+        assert not len(model.weight)
