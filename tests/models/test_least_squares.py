@@ -9,9 +9,11 @@ from sklearn import linear_model
 from small_data import Onlooker, small_data
 
 from rankwright import load, ranker
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.listnet import ListNet
 from rankwright.losses.squared import Squared
+from rankwright.models import least_squares
 from rankwright.models.least_squares import LeastSquares
 
 
@@ -119,3 +121,29 @@ def test_the_weights_are_ranklibs_but_for_the_feature_that_it_drops(golden_dir):
     intercept = theirs["12"] + theirs["11"] * data.X[0, 10]
     ours = data.y.mean() - data.X[:, :10].mean(axis=0) @ fitted.coef[:10]
     assert intercept == pytest.approx(ours, rel=1e-4)
+
+
+@pytest.mark.parametrize("l2", [1e-10, 0.1])
+@pytest.mark.parametrize("steps", [2000, 3])
+def test_many_sparse_features_have_the_answer_of_dense_ones(monkeypatch, l2, steps):
+    """By conjugate gradients, and by the decomposition where these do not get there."""
+    monkeypatch.setattr(least_squares, "_MANY", 20)
+    monkeypatch.setattr(least_squares, "_STEPS", steps)
+    rng = np.random.default_rng(0)
+    X = sparse.random(600, 60, 0.1, random_state=0, format="csr").toarray()
+    X[:, 7], X[:, 8], X[:, 9] = 0.0, 1.5, X[:, 10]  # no difference, and no difference between two
+    data = RankingData.from_arrays(
+        X,
+        rng.integers(0, 4, 600),
+        group_sizes=[20] * 30,
+        query_weight=rng.random(30),
+        sample_weight=rng.random(600),
+    )
+    onlookers = Onlooker(), Onlooker()
+    dense, kept = (
+        LeastSquares(l2=l2).fit(Squared(), data._replace(X=matrix), callback=callback)
+        for matrix, callback in zip((X, sparse.csr_array(X)), onlookers, strict=True)
+    )
+    size = np.abs(dense.coef).max()
+    np.testing.assert_allclose(kept.coef, dense.coef, rtol=1e-8, atol=1e-9 * size)
+    assert onlookers[1].values == pytest.approx(onlookers[0].values, rel=1e-10)
