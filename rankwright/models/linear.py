@@ -42,10 +42,10 @@ from rankwright.core.types import (
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import bound_loss, document_weight, order_weight
+from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
 from rankwright.models.linear_problem import LinearProblem
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.choice import choose_solver, steps_by_column
+from rankwright.solvers.choice import choose_solver, steps_by_column, warn_of_unused_iterations
 from rankwright.solvers.oracle_log import OracleLog, logged
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ class Linear(Part):
         chosen = self.solver_for(loss, solver, random_state)
         seeded = hasattr(chosen, "random_state")
         work = OneProcess(self, loss, data, callback, seeded=seeded, n_jobs=n_jobs)
+        if work.has_undeclared_iterations:
+            warn_of_unused_iterations(chosen, loss)
         return self.fit_over(work, chosen, callback=callback, start=start)
 
     def fit_over(
@@ -423,6 +425,14 @@ class OneProcess:
     @cached_property
     def _bound(self) -> Any:
         return bound_loss(self._loss, self._data, n_jobs=self._n_jobs)
+
+    @property
+    def has_undeclared_iterations(self) -> bool:
+        """Whether the loss has ``set_iteration`` though no trait says what for."""
+        traits = self._loss.traits
+        sampled = traits.stochastic or isinstance(self._bound, SampledLoss)
+        declared = sampled or traits.stateful
+        return hasattr(self._bound, "set_iteration") and not declared
 
     def problem(self, l2: float) -> LinearProblem:
         """Return the problem with this penalty."""

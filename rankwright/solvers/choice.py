@@ -5,6 +5,7 @@ Asked once, before any work, and answered with a sentence where the two do not f
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -82,7 +83,20 @@ def choose_solver(
         solver = with_params(solver, changes)
     check_kinds(solver)
     check_fit(solver, loss)
+    if loss.traits.stochastic:
+        warn_of_unused_iterations(solver, loss)
     return solver
+
+
+def warn_of_unused_iterations(solver: Any, loss: Loss) -> None:
+    """Warn of a solver of one fixed objective under a loss that changes with the iteration."""
+    if not hasattr(solver, "random_state"):  # solvers without one make no passes
+        warnings.warn(
+            f"{part_name('solvers', solver)} minimises one fixed objective and never calls "
+            f"set_iteration, so loss '{part_name('losses', loss)}' stays as it is in iteration 0, "
+            "its sample or schedule included; use solver='sgd' for a new one in each pass.",
+            stacklevel=3,
+        )
 
 
 def field_names(part: Any) -> set[str]:

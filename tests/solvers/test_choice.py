@@ -5,11 +5,13 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from small_data import small_data
 
 from rankwright import registry
 from rankwright.core.types import Traits
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import LambdaRank, PairHinge, RankNet, Squared
+from rankwright.rankers.base import Ranker
 from rankwright.solvers import LBFGS, SGD, TRON, Bundle
 from rankwright.solvers.choice import check_fit, choose_solver, default_solver
 
@@ -194,3 +196,34 @@ def test_anyones_solver_is_as_good():
     assert choose_solver(own, Squared()) is own
     with pytest.raises(IncompatibleError, match="Theirs needs a Hessian-vector product"):
         choose_solver(own, LambdaRank())
+
+
+# --- losses that change with the iteration ------------------------------------------------------
+
+
+class Annealed:
+    """A squared loss whose bound loss has ``set_iteration``, as of a temperature that falls."""
+
+    def __init__(self, stochastic=False):
+        self.traits = Traits("pointwise", queries=True, convex=True, stochastic=stochastic)
+
+    def bind(self, data, *, n_jobs=None):
+        bound = Squared().bind(data, n_jobs=n_jobs)
+        self.iterations = []
+        bound.set_iteration = self.iterations.append
+        bound.number_from = lambda first: None
+        return bound
+
+
+@pytest.mark.parametrize("stochastic", [False, True])
+@pytest.mark.parametrize("solver", ["lbfgs", "bundle"])
+def test_a_solver_of_one_objective_says_that_it_calls_no_set_iteration(stochastic, solver):
+    with pytest.warns(UserWarning, match=f"{solver} minimises one fixed objective.*solver='sgd'"):
+        Ranker(Annealed(stochastic), solver=solver).fit(small_data())
+
+
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_a_solver_that_makes_passes_calls_set_iteration(stochastic):
+    loss = Annealed(stochastic)
+    Ranker(loss, "linear", solver=SGD(max_iter=3)).fit(small_data())
+    assert loss.iterations == [0, 1, 2]
