@@ -54,9 +54,9 @@ class Schema:
 
 
 def refuse_not_finite(model: Any) -> None:
-    """Raise if a parameter of a fitted model is NaN or infinite: its scores would mean nothing.
+    """Raise if a parameter of a fitted model is NaN or infinite.
 
-    A model names the arrays that may hold such values in ``unbounded``, as thresholds do.
+    ``unbounded`` of a model names the arrays that are exempt, for example thresholds.
     """
     unbounded = getattr(model, "unbounded", ())
     try:

@@ -42,8 +42,8 @@ from rankwright.registry import unknown
 
 _LOOKED_AT = 256  # rows that show whether a model gives all the same score
 
-_HUGE = 1e150  # squares of what is larger overflow, or their sum does
-_HIDDEN = 1e-10  # of where a feature is: the least that it must vary by
+_HUGE = 1e150  # sums of squares of larger values overflow
+_HIDDEN = 1e-10  # smallest range of a feature, relative to its largest absolute value
 
 _MISNAMED = {
     "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
@@ -352,10 +352,9 @@ def refuse_categories(ranker: Any, data: Any) -> None:
 
 
 def refuse_overflow(ranker: Any, data: RankingData) -> None:
-    """Refuse features whose squares overflow, for models that compute with their values.
+    """Refuse features whose squares overflow, and warn of features far from 0 that hardly vary.
 
-    Warn of features that vary so little for where they are that few digits tell documents apart.
-    Trees and rules compare values only, and take any.
+    Models that only compare values, such as trees and rules, are exempt.
     """
     if getattr(ranker._part_of("model"), "compares_values", False) or not data.n_documents:
         return
@@ -381,11 +380,11 @@ def _name_of(data: RankingData, column: int) -> str:
 
 
 def _ranges(X: FloatMatrix) -> tuple[F64, F64]:
-    """Return the least and the greatest value of each feature, NaN where all are missing."""
+    """Return the minimum and maximum of each feature; NaN if all its values are missing."""
     if sparse.issparse(X):
         low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
         limit = min(_HUGE, float(np.finfo(X.dtype).max))
-        far = np.flatnonzero(np.abs(X.data) > limit)  # others need not be told from 0
+        far = np.flatnonzero(np.abs(X.data) > limit)  # smaller values pass the check
         np.fmin.at(low, X.indices[far], X.data[far])
         np.fmax.at(high, X.indices[far], X.data[far])
         return low, high
