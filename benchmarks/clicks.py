@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from rankwright import Ranker, RankingData, clicks, models
+from rankwright import Ranker, RankingData, clicks
 from rankwright.clicks import ClickLog
 from rankwright.data import letor_folds
 
@@ -124,8 +124,7 @@ def _differences_of_log(
     for loss, model in rankers:
         values = []
         for propensity in (None, "joint"):
-            part = models.Linear(l2=0.01) if model == "linear" else models.Trees()
-            ranker = Ranker(loss=loss, model=part, n_jobs=1)
+            ranker = Ranker(loss=loss, model=model, n_jobs=1)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fit(log) warns that positions are not corrected
                 ranker.fit(log, propensity=propensity)

@@ -68,7 +68,7 @@ def pamir(X: Any, *, C: Sequence[float], n_steps: int, seed: int, rounds: int = 
             state = PairState.at(np.zeros(X.shape[1]))
             for _ in range(rounds):
                 state = PassiveAggressive(cap).go_on(
-                    X, pairs, state, n_steps // rounds, seed=seed + (topic << 32)
+                    X, data.y, pairs, state, n_steps // rounds, seed=seed + (topic << 32)
                 )
                 yield state.mean
 

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from rankwright.cli import console
 from rankwright.cli.console import step_progress
 from rankwright.cli.options import (
     ConventionOption,
+    OncePerOption,
     ReadOption,
     SeedOption,
     ThreadsOption,
@@ -145,7 +145,7 @@ def compare(
         _fail_if_worse(found, fail_if_worse)
 
 
-class OptionalMargin(TyperCommand):
+class OptionalMargin(OncePerOption):
     """A command whose ``--fail-if-worse`` may lack its number, for which Typer has no option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

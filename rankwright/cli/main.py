@@ -55,7 +55,8 @@ app.add_typer(clicks.app)
 app.add_typer(interleave.app)
 for commands in (app, clicks.app, interleave.app):
     for registered in commands.registered_commands:
-        registered.cls = OncePerOption
+        if not (registered.cls and issubclass(registered.cls, OncePerOption)):
+            registered.cls = OncePerOption
 
 
 @app.command(

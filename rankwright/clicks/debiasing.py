@@ -130,7 +130,9 @@ def debias(
         Weight each document by the denominator of its estimate, with a mean of 1.
     unshown : bool, default False
         For "posterior" and a log: add the documents of its feature table that were never shown,
-        with the regression as their grades.
+        with the regression as their grades and a low weight. Without them, a ranker that learns
+        from the first positions only may rank all other documents arbitrarily. `Ranker.fit` with
+        ``propensity`` adds them, unless it optimises a metric without a loss.
     unit : {"document", "session"}, default "document"
         Return one grade for each document of a query, or the lists as they were shown with weights
         for pairwise losses.
@@ -446,9 +448,13 @@ def _with_unshown(
         feature_names=table.feature_names,
         categories=table.categories,
     )
-    if weighted and shown.sample_weight is not None:
-        without_clicks = documents.strength / (documents.strength + documents.exposure).mean()
-        rest = rest._replace(sample_weight=np.full(rest.n_documents, without_clicks))
+    strength = documents.strength
+    if weighted:
+        weight = strength / (strength + documents.exposure).mean()
+    else:
+        shown = shown._replace(sample_weight=np.ones(shown.n_documents))
+        weight = strength / (strength + documents.exposure.mean())
+    rest = rest._replace(sample_weight=np.full(rest.n_documents, weight))
     return _joined(shown, rest)
 
 

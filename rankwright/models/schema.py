@@ -61,7 +61,7 @@ def refuse_not_finite(model: Any) -> None:
     unbounded = getattr(model, "unbounded", ())
     try:
         arrays = model.arrays()
-    except UsageError:  # a kernel function of the user's, which no file holds
+    except (AttributeError, UsageError):  # a model or a kernel of the user, which no file holds
         return
     for name, array in arrays.items():
         if array.dtype.kind == "f" and name not in unbounded and not np.isfinite(array).all():

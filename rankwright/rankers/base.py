@@ -418,9 +418,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Columns of a frame, or of RankingData with feature names, that are features (by default
             all that have no other role), and that are not.
         propensity : Propensity or "joint"
-            Of a log, or of data with positions and clicks as grades: how much users look at each
-            position, whose effect is removed as `rankwright.clicks.debias` does by default. "joint"
-            learns it together with relevance; ``propensity_`` is what was used.
+            For a log, or data with positions and clicks as grades: the examination of each
+            position. Its effect is removed by `rankwright.clicks.debias`, and documents of a log's
+            feature table that were never shown are added with a low weight. "joint" learns the
+            propensity together with relevance; ``propensity_`` is the one that was used.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.
@@ -455,7 +456,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
 
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
-            given = debias(given, self.propensity_, n_jobs=self.n_jobs)
+            clicks, unshown = given, False
+            if isinstance(source, ClickLog) and self.has_loss:  # metrics have no document weights
+                table = ranking_data(source.features, features=features, drop=drop)
+                clicks, unshown = source._replace(features=table), True
+            given = debias(clicks, self.propensity_, unshown=unshown, n_jobs=self.n_jobs)
             given = weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
         data = given.present()
         refuse_categories(self, data)

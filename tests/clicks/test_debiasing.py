@@ -221,13 +221,37 @@ def test_amounts_above_1_are_kept():
     assert debias(rows._replace(y=5.0 * rows.y), known).y.max() > 2.0
 
 
-def test_documents_that_were_never_shown_have_the_regression_alone():
+def test_documents_that_were_never_shown_have_the_regression_and_a_low_weight():
     log = simulated(positions=3)
-    every = debias(log, "joint", unshown=True, weighted=True)
-    assert every.n_documents == log.features.n_documents
-    shown = debias(log, "joint", weighted=True)
-    assert shown.n_documents == len(np.unique(log.row))
-    assert set(every.qid.tolist()) == set(log.query_ids.astype(str).tolist())
+    for weighted in (True, False):
+        every = debias(log, "joint", unshown=True, weighted=weighted)
+        assert every.n_documents == log.features.n_documents
+        shown = debias(log, "joint", weighted=weighted)
+        assert shown.n_documents == len(np.unique(log.row))
+        assert set(every.qid.tolist()) == set(log.query_ids.astype(str).tolist())
+        added = np.ones(every.n_documents, bool)
+        added[np.isin(every.X[:, 0], log.features.X[log.row, 0])] = False
+        assert every.sample_weight[added].max() < every.sample_weight[~added].mean()
+
+
+def test_fit_learns_from_documents_that_were_never_shown_too():
+    """Without them a linear ranker that learned from ten documents a query can invert the rest."""
+    train, judged = hybrid_search(0, queries=60), hybrid_search(1)
+    log = clicks.simulate(train, "bm25", eta=1.0, sessions=100, positions=4)
+    known = Propensity.power(1.0, positions=4)
+    for ranker in (rw.Ranker(loss="ranknet"), rw.AdaRank(n_rounds=5)):
+        seen = []
+        ranker._fit_model = lambda model, data, *a, fit=ranker._fit_model, seen=seen: (
+            seen.append(data) or fit(model, data, *a)
+        )
+        ranker.fit(log, propensity=known)
+        (data,) = seen
+        expected = train.n_documents if ranker.has_loss else len(np.unique(log.row))
+        assert data.n_documents == expected
+    names = [name for name in train.feature_names if name != "age"]
+    kept = rw.Ranker(loss="ranknet").fit(log, propensity=known, drop=["age"])
+    assert list(kept.feature_names_in_) == names
+    assert rw.evaluate(judged, kept.predict(judged.X[:, [0, 1, 2, 4, 5, 6, 7, 8, 9]]), "ndcg@10")
 
 
 def test_any_loss_learns_from_a_log_with_any_model():
@@ -265,8 +289,13 @@ def test_data_with_positions_learns_as_its_log_does():
     rows = log.to_ranking_data("query")
     known = joint_propensity(log)
     assert joint_propensity(rows).examination.tolist() == known.examination.tolist()
-    made = [rw.Ranker(loss="query_offset").fit(one, propensity=known) for one in (log, rows)]
-    assert made[0].coef_.tolist() == made[1].coef_.tolist()
+    corrected = debias(log, known, unshown=True)  # rows have no documents that were never shown
+    made = [
+        rw.Ranker(loss="query_offset").fit(*one) for one in ((corrected,), (debias(log, known),))
+    ]
+    fitted = [rw.Ranker(loss="query_offset").fit(one, propensity=known) for one in (log, rows)]
+    for expected, found in zip(made, fitted, strict=True):
+        assert found.coef_.tolist() == expected.coef_.tolist()
     at_once = rw.Ranker(loss="dual_softmax").fit(log)  # which takes positions, without a warning
     assert not hasattr(at_once, "propensity_")
 
@@ -407,7 +436,8 @@ def test_lambdarank_on_estimates_is_that_of_dcg():
     made = rw.Ranker(loss=loss, model=rw.models.Trees(n_estimators=1))
     made.make_loss = lambda: Recorded(loss, seen)
     made.fit(simulated(queries=12), propensity="joint")
-    weights = weighed_by_ideal(loss, grades).query_weight
+    every = debias(simulated(queries=12), "joint", unshown=True)
+    weights = weighed_by_ideal(loss, every).query_weight
     np.testing.assert_allclose(np.sort(seen[-1].query_weight), np.sort(weights))
 
 

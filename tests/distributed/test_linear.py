@@ -111,6 +111,7 @@ def test_an_answer_does_not_depend_on_what_a_worker_was_asked_before(name, local
     sums.close()
 
 
+@pytest.mark.filterwarnings("ignore:valid holds the same queries:UserWarning")
 @pytest.mark.parametrize("place", ["parts", "local"])
 def test_workers_keep_nothing_after_a_fit(place, request):
     """The workers of these tests are in this process, so what they keep is to be seen here."""
@@ -265,6 +266,7 @@ def test_noise_is_sampled_by_the_number_of_a_query_in_all_data(name, params, loc
 # --- sentences -------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:valid holds the same queries:UserWarning")
 @pytest.mark.parametrize("name", registry.RANKERS)
 def test_a_ranker_fits_over_partitions_or_says_that_it_runs_in_one_process(name, local):
     made = ranker(name)

@@ -137,6 +137,7 @@ def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
 # --- on a cluster ------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the highest grade is 40.5:UserWarning")
 def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
     data, valid = graded(), graded(seed=1)
 
