@@ -273,12 +273,12 @@ def test_a_list_of_tuples_is_a_list_of_folds(data, cache):
         compare([(fold.train, fold.test) for fold in folds], "ranksvm", cache=cache)
 
 
-def test_auto_chooses_by_the_training_part_of_each_fold(data, cache, monkeypatch):
+def test_auto_chooses_by_the_training_part_of_each_fold(data, tmp_path, monkeypatch):
     auto_module = import_module("rankwright.comparison.auto")
     suited = (Candidate("memr", "linear", ""), Candidate("linear_regression", "other", ""))
     monkeypatch.setattr(auto_module, "candidates", lambda _: suited)
     folds = list(k_folds(data, 3))
-    found = compare(folds, "auto:ensemble=false,ranksvm", cache=cache, select="map")
+    found = compare(folds, "auto:ensemble=false,ranksvm", cache=tmp_path, select="map")
     label = "auto:ensemble=false"
     for fold, scores in zip(folds, found.scores[label], strict=True):
         by_hand = rankwright.auto(fold.train, metric="map", ensemble=False).ranker
