@@ -38,7 +38,7 @@ from rankwright.data.frames import (
     recoded,
     refuse_roles_as_features,
 )
-from rankwright.errors import DataError, brief, counted, quoted
+from rankwright.errors import DataError, UsageError, brief, counted, quoted
 
 PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
 """The optional arrays with one value per document."""
@@ -802,6 +802,15 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # NA is ambiguous; so is an array
         return not isinstance(value, np.ndarray)
+
+
+def refuse_second_columns(**columns: Any) -> None:
+    """Refuse columns that are passed next to RankingData, which has its own."""
+    for name, values in columns.items():
+        if values is not None:
+            raise UsageError(
+                f"RankingData and click logs have their own {name}; leave {name}=... out."
+            )
 
 
 def refuse_sizes(qid: Any, n: int) -> None:

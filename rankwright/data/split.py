@@ -29,7 +29,7 @@ from rankwright.data.frames import (
     frame_columns,
     refuse_roles_as_features,
 )
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.ranking_data import RankingData, concatenate, refuse_second_columns
 from rankwright.data.streams import COMPRESSED, packed_or_plain
 from rankwright.errors import DataError, UsageError
 
@@ -189,10 +189,7 @@ def _ranking_data(
     X: Any, y: Any, qid: Any, group_sizes: Any, columns: dict[str, Any]
 ) -> RankingData:
     if isinstance(X, RankingData):
-        given = {"y": y, "qid": qid, "group_sizes": group_sizes, **columns}
-        for name, values in given.items():
-            if values is not None:
-                raise UsageError(f"RankingData has its own {name}; leave {name}=... out.")
+        refuse_second_columns(y=y, qid=qid, group_sizes=group_sizes, **columns)
         return X
     names = frame_columns(X)
     if isinstance(y, str) or isinstance(qid, str):

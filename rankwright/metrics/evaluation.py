@@ -25,7 +25,7 @@ from rankwright.data.frames import (
     frame_of_columns,
     refuse_other_index,
 )
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, refuse_second_columns
 from rankwright.data.trec import judge_run
 from rankwright.errors import DataError, UsageError, brief, counted
 from rankwright.metrics.base import (
@@ -398,9 +398,7 @@ def evaluated_data(
     if isinstance(data, tuple) and any(map(_has_parts, data)):
         data, columns = _grades_of_tuple(data, columns)
     if isinstance(data, RankingData):
-        for name, given in {"y": y, **columns}.items():
-            if given is not None:
-                raise UsageError(f"RankingData has its own {name}; leave {name}=... out.")
+        refuse_second_columns(y=y, **columns)
         return data, checked_scores(scores, data)
     names = frame_columns(data)
     if names is not None:

@@ -50,7 +50,7 @@ from rankwright.data.click_log import ClickLog
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
 from rankwright.data.frames import listed
 from rankwright.data.inspect import warn_of_outcomes
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.ranking_data import RankingData, concatenate, refuse_second_columns
 from rankwright.data.rankings import Ranking
 from rankwright.errors import (
     DataError,
@@ -456,11 +456,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
 
             self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
-            clicks, unshown = given, False
-            if isinstance(source, ClickLog) and self.has_loss:  # metrics have no document weights
+            if isinstance(source, ClickLog) and self.has_loss:
                 table = ranking_data(source.features, features=features, drop=drop)
-                clicks, unshown = source._replace(features=table), True
-            given = debias(clicks, self.propensity_, unshown=unshown, n_jobs=self.n_jobs)
+                log = source._replace(features=table)
+                given = debias(log, self.propensity_, unshown=True, n_jobs=self.n_jobs)
+            else:  # metrics take no document weights, which documents never shown need
+                given = debias(given, self.propensity_, n_jobs=self.n_jobs)
             given = weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
         data = given.present()
         refuse_categories(self, data)
@@ -732,6 +733,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             iterating gives a query at a time.
         """
         if isinstance(X, RankingData):
+            refuse_second_columns(qid=qid)
             data = X if group is None else X._replace(group=as_groups(group, "group", len(X.y)))
         else:
             data = documents_of(self, X, qid=qid, group=group)

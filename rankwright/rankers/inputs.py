@@ -36,7 +36,7 @@ from rankwright.data.frames import (
     refuse_roles_as_features,
     usual_column,
 )
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, refuse_second_columns
 from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
@@ -81,6 +81,13 @@ def ranking_data(
     """
     dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
     if isinstance(X, RankingData):
+        refuse_second_columns(
+            y=y,
+            qid=qid,
+            group_sizes=group_sizes,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+        )
         return X if features is None and not dropped else _with_features(X, features, drop)
     is_array = isinstance(X, np.ndarray) or sparse.issparse(X)
     names = None if is_array else frame_columns(X)

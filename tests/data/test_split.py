@@ -221,7 +221,7 @@ def test_mistakes_in_a_split_are_answered_with_a_sentence():
     X, y, qid = np.zeros((4, 1)), [0, 1, 0, 1], [1, 1, 2, 2]
     with pytest.raises(DataError, match="give the query of each row as qid="):
         train_valid_test_split(X, y)
-    with pytest.raises(UsageError, match="RankingData has its own qid"):
+    with pytest.raises(UsageError, match="RankingData and click logs have their own qid"):
         train_valid_test_split(queries(5), qid=qid)
     with pytest.raises(UsageError, match="both names of columns of a frame"):
         train_valid_test_split(X, "grade", qid="query")

@@ -549,7 +549,7 @@ def test_wrong_arrays_are_answered_with_a_sentence(arguments, sentence):
 
 def test_arguments_that_do_not_belong_together_are_refused():
     data = RankingData.from_arrays(np.zeros((6, 1)), Y, qid=QID)
-    with pytest.raises(UsageError, match="RankingData has its own qid; leave"):
+    with pytest.raises(UsageError, match="RankingData and click logs have their own qid; leave"):
         evaluate(data, SCORES, "map", qid=QID)
     with pytest.raises(UsageError, match="grades are given twice"):
         evaluate(Y, SCORES, "map", y=Y, qid=QID)

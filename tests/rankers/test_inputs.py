@@ -8,6 +8,7 @@ from scipy import sparse
 from small_data import small_data
 
 import rankwright as rw
+from rankwright import clicks
 from rankwright.errors import DataError, UsageError
 
 DATA = small_data(queries=12, documents=8, features=4)
@@ -408,3 +409,25 @@ def test_cofirank_predicts_for_the_users_in_the_column_of_the_training_data():
     expected = ranker.predict(SEARCHES, qid=SEARCHES["search"])
     np.testing.assert_array_equal(ranker.predict(SEARCHES), expected)
     np.testing.assert_array_equal(ranker.predict(SEARCHES, qid="search"), expected)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"y": DATA.y},
+        {"qid": QID},
+        {"group_sizes": DATA.sizes},
+        {"sample_weight": np.ones(len(QID))},
+        {"query_weight": np.ones(12)},
+    ],
+    ids=lambda column: next(iter(column)),
+)
+def test_columns_next_to_ranking_data_are_refused(column):
+    (name,) = column
+    log = clicks.simulate(DATA, 1, sessions=2)
+    for data, more in ((DATA, {}), (log, {"propensity": "joint"})):
+        with pytest.raises(UsageError, match=f"have their own {name}; leave {name}="):
+            rw.RankSVM().fit(data, **more, **column)
+    if name == "qid":
+        with pytest.raises(UsageError, match="have their own qid"):
+            ALONE.rank(DATA, qid=QID)
