@@ -184,7 +184,7 @@ class FittedClassifier:
         """Return a heading, then the weights of each feature, the most decisive feature first."""
         grades = ", ".join(f"{grade:g}" for grade in self.grades)
         order = np.argsort(-np.ptp(self.coef, axis=0), kind="stable")
-        rows = ("".join(f"{w:>12.6g}" for w in self.coef[:, f]) for f in order)
+        rows = ("".join(f"{w:>14.6g}" for w in self.coef[:, f]) for f in order)
         lines = [f"{row}  {names[f]}" for row, f in zip(rows, order, strict=True)]
         return [f"weights for the grades {grades}, the feature with the widest range first", *lines]
 

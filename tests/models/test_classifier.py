@@ -133,3 +133,10 @@ def test_sparse_features_give_the_same_probabilities():
     thin = replace(DATA, X=sparse.csr_array(DATA.X))
     one, other = (ranker("classification").fit(data).predict(DATA.X) for data in (DATA, thin))
     np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_weights_of_any_size_are_listed_in_columns():
+    fitted = ranker("classification").fit(DATA).model_
+    small = replace(fitted, coef=np.full_like(fitted.coef, -1.234567891e-155))
+    (line, *_) = small.describe(["a"] * DATA.n_features)[1:]
+    assert line.split() == ["-1.23457e-155"] * len(fitted.grades) + ["a"]
