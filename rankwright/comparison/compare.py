@@ -57,7 +57,12 @@ from rankwright.metrics.significance import (
 )
 from rankwright.persist.model_file import kept_parameters, restored
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.inputs import OPTIMISTIC, nothing_to_rank, warn_of_training_data
+from rankwright.rankers.inputs import (
+    OPTIMISTIC,
+    has_same_queries,
+    nothing_to_rank,
+    warn_of_training_data,
+)
 from rankwright.rankers.search_space import space_of
 from rankwright.registry import unknown
 
@@ -663,6 +668,12 @@ class Work:
                 raise DataError(f"fold {number + 1} has no validation set to tune on.")
             self.tests.append(_without_features(fold.test))
             warn_of_training_data(fold.train, fold.valid, f"valid of fold {number + 1}")
+            if has_same_queries(fold.train, fold.test):
+                warnings.warn(
+                    f"test of fold {number + 1} holds the same queries as the training data, so "
+                    "the metrics are too optimistic; give it other queries.",
+                    stacklevel=2,
+                )
             digest = fold_digest(fold)
             for entry in self._entries:
                 settings = {**self._settings[entry.label], "n_jobs": threads}

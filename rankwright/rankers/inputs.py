@@ -447,13 +447,18 @@ def warn_of_training_data(
     train: RankingData, valid: RankingData | None, name: str = "eval_set"
 ) -> None:
     """Warn if validation data has the documents and grades of the training data."""
-    if valid is None or _shape(train) != _shape(valid):
-        return
-    if train is not valid:
-        codes, others = (np.sort(query_codes(each)) for each in (train, valid))
-        if (codes != others).any():
-            return
-    warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=3)
+    if valid is not None and has_same_queries(train, valid):
+        warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=3)
+
+
+def has_same_queries(data: RankingData, other: RankingData) -> bool:
+    """Return whether both hold the same queries, in any order, with equal grades and features."""
+    if data is other:
+        return True
+    if _shape(data) != _shape(other):
+        return False
+    codes, others = (np.sort(query_codes(each)) for each in (data, other))
+    return bool((codes == others).all())
 
 
 def _shape(data: RankingData) -> tuple[int, int, int]:

@@ -449,11 +449,10 @@ def test_wrong_options_are_reported_before_any_fit(options, sentence, data, tmp_
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_validation_part_that_is_the_training_part_is_reported_once(jobs, data, tmp_path):
-    folds = [Fold(train, train, test) for train, _, test in k_folds(data, 3, seed=0)][:2]
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_a_part_that_is_the_training_part_is_reported_once(part, jobs, data, tmp_path):
+    folds = [fold._replace(**{part: fold.train}) for fold in k_folds(data, 3, seed=0)][:2]
     with pytest.warns(UserWarning, match="holds the same queries") as warned:
         compare(folds, "ranksvm,memr", cache=tmp_path, jobs=jobs)
-    told = [str(one.message) for one in warned]
-    assert [text.partition(" holds the same")[0] for text in told] == [
-        "valid of fold 1", "valid of fold 2",
-    ]  # fmt: skip
+    told = [str(one.message).partition(" holds the same")[0] for one in warned]
+    assert told == [f"{part} of fold 1", f"{part} of fold 2"]
