@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from rankwright.comparison.entries import (
     AutoScorer,
+    EstimatorScorer,
     FittedScorer,
     TestRows,
     called,
@@ -542,6 +543,10 @@ class Work:
     ) -> None:
         self._entries = [entry for entry in entries if entry.scorer is None]
         self._others = [entry for entry in entries if entry.scorer is not None]
+        self._learns = any(
+            entry.scorer is None or isinstance(entry.scorer, EstimatorScorer | AutoScorer)
+            for entry in entries
+        )
         self._tune, self._cache, self._seed = tune, cache, common["random_state"]
         self._settings = {
             entry.label: {**selection(entry.ranker, select), **common, **entry.parameters}
@@ -668,7 +673,7 @@ class Work:
                 raise DataError(f"fold {number + 1} has no validation set to tune on.")
             self.tests.append(_without_features(fold.test))
             warn_of_training_data(fold.train, fold.valid, f"valid of fold {number + 1}")
-            if has_same_queries(fold.train, fold.test):
+            if self._learns and has_same_queries(fold.train, fold.test):
                 warnings.warn(
                     f"test of fold {number + 1} holds the same queries as the training data, so "
                     "the metrics are too optimistic; give it other queries.",

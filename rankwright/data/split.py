@@ -147,7 +147,7 @@ def k_folds(
     >>> data = rw.synthetic("mq2008", queries=20)
     >>> scores = []
     >>> for train, valid, test in k_folds(data, k=5):
-    ...     ranker = rw.IntervalRank().fit(train, valid)
+    ...     ranker = rw.IntervalRank().fit(train, eval_set=valid)
     ...     scores.append(rw.evaluate(test, ranker.predict(test), "ndcg@10")["ndcg@10"])
     >>> len(scores)
     5
