@@ -13,7 +13,7 @@ _PUBLIC = {
     **registry.classes("rankers"),
     "Checkpoint": "rankwright.persist.checkpoint",
     "Convention": "rankwright.metrics.convention",
-    "Iteration": "rankwright.rankers.selection",
+    "Iteration": "rankwright.rankers.fitting",
     "QueryFolds": "rankwright.data.query_folds",
     "Ranking": "rankwright.data.rankings",
     "RankingData": "rankwright.data.ranking_data",
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from rankwright.rankers.boosting import FRank as FRank
     from rankwright.rankers.boosting import RankBoost as RankBoost
     from rankwright.rankers.boosting import RankGP as RankGP
+    from rankwright.rankers.fitting import Iteration as Iteration
     from rankwright.rankers.joint_convexity import joint_convexity as joint_convexity
     from rankwright.rankers.linear import IRSVM as IRSVM
     from rankwright.rankers.linear import MEMR as MEMR
@@ -102,7 +103,6 @@ if TYPE_CHECKING:
     from rankwright.rankers.ratings import JRank as JRank
     from rankwright.rankers.ratings import Recommendations as Recommendations
     from rankwright.rankers.scorer import scorer as scorer
-    from rankwright.rankers.selection import Iteration as Iteration
     from rankwright.rankers.structured import DORM as DORM
     from rankwright.rankers.structured import SVMPrecision as SVMPrecision
     from rankwright.rankers.structured import SVMROCArea as SVMROCArea

@@ -79,6 +79,7 @@ from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.ndcg import NDCG
 from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
+from rankwright.rankers.fitting import last_model
 from rankwright.rankers.selection import Selection
 
 METHODS = ("posterior", "ips")
@@ -291,6 +292,9 @@ def _of_all_positions(positions: AnyArray, examination: F64) -> F64:
 
 
 def _fit(model: Model, loss: Loss, data: RankingData, n_jobs: int | None) -> FittedModel:
+    rounds_of: Any = getattr(model, "rounds", None)
+    if rounds_of is not None:
+        return last_model(rounds_of(loss, data, n_jobs=n_jobs))
     callback = Selection(
         metric="ndcg@10", convention="standard", train=data, valid=None, n_jobs=n_jobs
     )

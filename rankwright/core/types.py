@@ -377,6 +377,33 @@ class OnlineSolver(Solver, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """A step of a fit: a tree, an epoch, a penalty, a generation.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 1; the rounds of a model that the fit continues from count.
+    loss : float
+        The training objective after the round.
+    valid_scores : array, or None without validation data
+        Scores of the validation data after the round.
+    model : callable
+        Builds the fitted model up to this round. It stays callable after later rounds, so that a
+        model is built only for the best of them.
+    state : callable or None
+        Returns the arrays from which ``resume`` continues after this round. None if the model
+        cannot be resumed.
+    """
+
+    number: int
+    loss: float
+    valid_scores: Any
+    model: Callable[[], FittedModel]
+    state: Callable[[], dict[str, AnyArray]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointState:
     """What an earlier run left behind: its last state, and all that it added on the way.
 

@@ -29,15 +29,16 @@ from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
 from rankwright.models.schema import refuse_not_finite
 from rankwright.persist.checkpoint import Checkpoint, digest_in_order, run_receipt
-from rankwright.rankers.base import Ranker, interruption, progress_of
+from rankwright.rankers.base import Ranker, interruption
 from rankwright.rankers.boosting import MetricRanker
-from rankwright.rankers.inputs import OPTIMISTIC, refuse_categories, valid_data
-from rankwright.rankers.selection import (
+from rankwright.rankers.fitting import (
     IterationCallback,
     Progress,
-    Selection,
     check_callbacks,
+    progress_function,
 )
+from rankwright.rankers.inputs import OPTIMISTIC, refuse_categories, valid_data
+from rankwright.rankers.selection import Selection
 
 _FITS = {
     "linear": "rankwright.distributed.linear:fit_linear",
@@ -103,8 +104,8 @@ def fit(
     own = options if _is_read(valid) else {}
     validation = None if valid is None else _valid_data(ranker, valid, parts, own)
     _warn_of_training_data(parts, validation)
-    kept = ranker._checkpoint(checkpoint)
     model = ranker.make_model()
+    kept = ranker._checkpoint(checkpoint, model)
     callback = _callback(ranker, model, parts, validation, callbacks, progress, kept)
     begun = None if start is None else start._fitted()
     loss: Any = ranker.make_loss()
@@ -160,7 +161,7 @@ def _callback(
         valid=valid,
         early_stopping_rounds=ranker.early_stopping_for(model),
         callbacks=callbacks,
-        progress=progress_of(progress, ranker.verbose),
+        progress=progress_function(progress, ranker.verbose),
         n_jobs=ranker.n_jobs,
         checkpoint=checkpoint,
     )

@@ -19,9 +19,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -45,7 +45,7 @@ from rankwright.core.parameters import (
     unknown_parameter,
     with_params,
 )
-from rankwright.core.types import F64, FittedModel, Loss, Model
+from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Model, Round
 from rankwright.data.click_log import ClickLog
 from rankwright.data.content import content_digest, digest_of_prints, query_prints
 from rankwright.data.frames import listed
@@ -57,12 +57,27 @@ from rankwright.errors import (
     IncompatibleError,
     RankwrightError,
     UsageError,
-    brief,
     quoted,
 )
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
 from rankwright.models.schema import refuse_not_finite
+from rankwright.rankers.fitting import (
+    AUTO_ROUNDS,
+    Checkpointing,
+    EarlyStopping,
+    EvaluationHistory,
+    IterationCallback,
+    Progress,
+    ProgressBar,
+    Result,
+    Resumed,
+    UserCallbacks,
+    as_checkpoint_error,
+    check_callbacks,
+    progress_function,
+    run,
+)
 from rankwright.rankers.inputs import (
     data_in_columns,
     documents_of,
@@ -80,12 +95,7 @@ from rankwright.rankers.inputs import (
     warn_of_training_data,
 )
 from rankwright.rankers.search_space import Domain
-from rankwright.rankers.selection import (
-    IterationCallback,
-    Progress,
-    Selection,
-    check_callbacks,
-)
+from rankwright.rankers.selection import Selection
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -99,6 +109,20 @@ class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[mi
 
 class NoPartialFitError(UsageError, AttributeError):
     """A ranker was asked to go on query by query, but its model or solver cannot."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The data of a fit: ``source`` as the caller gave them, ``data`` as models see them."""
+
+    source: RankingData
+    data: RankingData
+    eval_sets: Mapping[str, RankingData]
+    valid: RankingData | None  # all of ``eval_sets``
+    start: FittedModel | None
+    qid_column: str | None
+    has_qid: bool
+    has_ids: bool
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -317,8 +341,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         else:
             made = self._part_of("model")
             self._refuse_parameters_of_own_model()
-        if not hasattr(made, "fit"):
-            raise UsageError(f"{made!r} is not a model: it has no fit(loss, data).")
+        if not hasattr(made, "rounds") and not hasattr(made, "fit"):
+            raise UsageError(f"{made!r} is not a model: it has no rounds(loss, data).")
         check_kinds(made)
         for check in ("check_installed", "check"):
             if hasattr(made, check):
@@ -439,30 +463,55 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
+        columns = {
+            "y": y,
+            "qid": qid,
+            "group_sizes": group_sizes,
+            "sample_weight": sample_weight,
+            "query_weight": query_weight,
+        }
+        inputs = self._prepare(
+            X, columns, features, drop, propensity=propensity, eval_set=eval_set, start=start
+        )
+        model = self.make_model()
+        show = progress_function(progress, self.verbose)
+        kept = self._checkpoint(checkpoint, model)
+        if hasattr(model, "rounds"):
+            result, history = self._run(model, inputs, callbacks, show, kept)
+        else:
+            result, history = self._run_with_callback(model, inputs, callbacks, show, kept)
+        self._finish(inputs, result, history)
+        if self.interrupted_:
+            raise interruption(self)
+        return self
+
+    # --- stages of a fit ---------------------------------------------------------------------
+
+    def _prepare(
+        self,
+        X: Any,
+        columns: dict[str, Any],
+        features: Any,
+        drop: Any,
+        *,
+        propensity: Any,
+        eval_set: Any,
+        start: Any,
+    ) -> _Inputs:
+        """Return the caller's data as RankingData, after warnings about what is odd in them."""
         source = X
         if isinstance(X, ClickLog):
             from rankwright.clicks.debiasing import click_rows, data_of_clicks
 
             loss = self.make_loss() if self.has_loss else None
             X = data_of_clicks(loss, X) if propensity is None else click_rows(X)
-        given = ranking_data(
-            X, y, qid, group_sizes, sample_weight, query_weight, features=features, drop=drop
-        )
+        given = ranking_data(X, **columns, features=features, drop=drop)
         qid_column = given.qid_column
         if isinstance(source, ClickLog) and source.features is not None:
             qid_column = source.features.qid_column
         undebiased = given
         if propensity is not None:
-            from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
-
-            self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
-            if isinstance(source, ClickLog) and self.has_loss:
-                table = ranking_data(source.features, features=features, drop=drop)
-                log = source._replace(features=table)
-                given = debias(log, self.propensity_, unshown=True, n_jobs=self.n_jobs)
-            else:  # metrics take no document weights, which documents never shown need
-                given = debias(given, self.propensity_, n_jobs=self.n_jobs)
-            given = weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
+            given = self._debias(source, given, propensity, features, drop)
         data = given.present()
         refuse_categories(self, data)
         refuse_overflow(self, data)
@@ -473,58 +522,187 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         warn_of_equal_grades(data)
         if data.feature_names is not None:
             warn_of_outcomes(data, chosen=listed(features) or ())
-        self._with_qid = qid is not None or group_sizes is not None or given.n_queries > 1
         sets = {} if eval_set is None else eval_sets(eval_set, data)
+        warn_of_training_data(undebiased, next(reversed(sets.values()), None))
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
-        warn_of_training_data(undebiased, next(reversed(sets.values()), None))
-        model = self.make_model()
-        callback = Selection(
-            metric=self.selection_metric,
-            convention=self.convention,
-            train=data,
-            valid=valid,
+        return _Inputs(
+            source=given,
+            data=data,
             eval_sets=sets,
-            early_stopping_rounds=self.early_stopping_for(model),
-            callbacks=callbacks,
-            progress=progress_of(progress, self.verbose),
-            n_jobs=self.n_jobs,
-            checkpoint=self._checkpoint(checkpoint),
+            valid=valid,
+            start=None if start is None else self._start_of(start, data),
+            qid_column=qid_column,
+            has_qid=any(columns[name] is not None for name in ("qid", "group_sizes")),
+            has_ids=columns["qid"] is not None,
         )
-        begun = None if start is None else self._start_of(start, data)
+
+    def _debias(
+        self, source: Any, given: RankingData, propensity: Any, features: Any, drop: Any
+    ) -> RankingData:
+        """Return the data with relevance estimated from their clicks."""
+        from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
+
+        self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
+        if isinstance(source, ClickLog) and self.has_loss:
+            table = ranking_data(source.features, features=features, drop=drop)
+            log = source._replace(features=table)
+            given = debias(log, self.propensity_, unshown=True, n_jobs=self.n_jobs)
+        else:  # metrics take no document weights, which documents never shown need
+            given = debias(given, self.propensity_, n_jobs=self.n_jobs)
+        return weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
+
+    def _rounds(
+        self,
+        model: Any,
+        data: RankingData,
+        valid: RankingData | None,
+        *,
+        start: FittedModel | None,
+        resume: Mapping[str, AnyArray] | None,
+    ) -> Iterator[Round]:
+        """Return the rounds of ``model`` under this ranker's loss."""
+        if getattr(model, "optimises_metric", False):
+            raise _takes_no_loss(model)
+        options = {"resume": resume} if getattr(model, "resumable", False) else {}
+        rounds: Iterator[Round] = model.rounds(
+            self.make_loss(),
+            data,
+            valid,
+            start=start,
+            random_state=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            **options,
+            **self.solver_for(model),
+        )
+        return rounds
+
+    def _run(
+        self,
+        model: Any,
+        inputs: _Inputs,
+        functions: Sequence[IterationCallback],
+        show: Progress | None,
+        checkpoint: Checkpoint | None,
+    ) -> tuple[Result, EvaluationHistory]:
+        """Run the rounds of ``model``, from its checkpoint if there is one."""
+        data, valid, start = inputs.data, inputs.valid, inputs.start
+        patience = self.early_stopping_for(model)
+        history = EvaluationHistory(
+            self.selection_metric,
+            self.convention,
+            inputs.eval_sets,
+            smooths=patience == "auto",
+            n_jobs=self.n_jobs,
+        )
+        callbacks: list[Callable[[Round], bool]] = []
+        if show is not None:
+            callbacks.append(ProgressBar(history, show))
+        if functions:
+            callbacks.append(UserCallbacks(history, functions))
+        if patience is not None:
+            callbacks.append(
+                EarlyStopping(history, AUTO_ROUNDS if patience == "auto" else int(patience))
+            )
+        resumed = checkpointing = None
         try:
-            self.resumed_from_ = self._resume(callback, data, begun)
+            if checkpoint is not None:
+                from rankwright.persist.checkpoint import run_receipt
+
+                kept = checkpoint.begin(run_receipt(self, data, valid, start))
+                resumed = None if kept is None else Resumed.load(kept, history)
+                best = {} if resumed is None else resumed.best_arrays
+                checkpointing = Checkpointing(history, checkpoint, best)
+            self.resumed_from_ = None if resumed is None else resumed.round
             with naming_features(data.feature_names):
-                fitted = self._fit_model(model, data, callback, begun)
-            refuse_not_finite(fitted)
-            self.model_: FittedModel = fitted
-        except Exception as error:
-            if not callback.resuming or isinstance(error, RankwrightError):
-                raise
-            raise DataError(
-                f"the checkpoint does not hold what this run wrote ({type(error).__name__}: "
-                f"{error}); start again in another folder."
-            ) from error
+                if resumed is None:
+                    rounds = self._rounds(model, data, valid, start=start, resume=None)
+                    result = run(rounds, history, callbacks, checkpointing)
+                else:
+                    result = self._run_again(
+                        model, inputs, history, callbacks, checkpointing, resumed
+                    )
+            refuse_not_finite(result.model)
         finally:
-            if callback.checkpoint is not None:
-                callback.checkpoint.end()
-        prints = query_prints(given, n_jobs=self.n_jobs)
-        self.data_digest_ = digest_of_prints([prints], given.n_documents, given.n_features)
-        by_ids = qid is not None and given.sample_weight is None
-        self._fitted_queries = (given.qid, prints[0]) if by_ids else None
-        self.curve_, self.evals_result_ = callback.curve, callback.evals_result()
-        self.best_iteration_ = callback.best()
-        self.interrupted_ = callback.interrupted
-        self._note_features(data._replace(qid_column=qid_column))
+            if checkpoint is not None:
+                checkpoint.end()
+        return result, history
+
+    def _run_again(
+        self,
+        model: Any,
+        inputs: _Inputs,
+        history: EvaluationHistory,
+        callbacks: Sequence[Callable[[Round], bool]],
+        checkpointing: Checkpointing | None,
+        resumed: Resumed,
+    ) -> Result:
+        """Continue a run from its checkpoint, which may be damaged."""
+        rounds_before = history.last
+        try:
+            best = resumed.best_model(model, inputs.data.n_features)
+            rounds = self._rounds(
+                model, inputs.data, inputs.valid, start=inputs.start, resume=resumed.state
+            )
+            return run(rounds, history, callbacks, checkpointing, best)
+        except Exception as error:
+            if history.last > rounds_before or isinstance(error, RankwrightError):
+                raise
+            raise as_checkpoint_error(error) from error
+
+    def _finish(self, inputs: _Inputs, result: Result, history: Any) -> None:
+        """Set the learned attributes."""
+        data, source = inputs.data, inputs.source
+        self.model_: FittedModel = result.model
+        self._with_qid = inputs.has_qid or source.n_queries > 1
+        prints = query_prints(source, n_jobs=self.n_jobs)
+        self.data_digest_ = digest_of_prints([prints], source.n_documents, source.n_features)
+        by_ids = inputs.has_ids and source.sample_weight is None
+        self._fitted_queries = (source.qid, prints[0]) if by_ids else None
+        self.curve_, self.evals_result_ = history.curve, history.evals_result()
+        self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
+        self._note_features(data._replace(qid_column=inputs.qid_column))
         if _is_linear(self.model_):
             from rankwright.models.linear import spreads
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
         warn_of_equal_scores(self.model_, data)
-        if self.interrupted_:
-            raise interruption(self)
-        return self
+
+    def _run_with_callback(
+        self,
+        model: Any,
+        inputs: _Inputs,
+        functions: Sequence[IterationCallback],
+        show: Progress | None,
+        checkpoint: Checkpoint | None,
+    ) -> tuple[Result, Any]:
+        """Fit a model that has no rounds yet."""
+        callback = Selection(
+            metric=self.selection_metric,
+            convention=self.convention,
+            train=inputs.data,
+            valid=inputs.valid,
+            eval_sets=inputs.eval_sets,
+            early_stopping_rounds=self.early_stopping_for(model),
+            callbacks=functions,
+            progress=show,
+            n_jobs=self.n_jobs,
+            checkpoint=checkpoint,
+        )
+        try:
+            self.resumed_from_ = self._resume(callback, inputs.data, inputs.start)
+            with naming_features(inputs.data.feature_names):
+                fitted = self._fit_model(model, inputs.data, callback, inputs.start)
+            refuse_not_finite(fitted)
+        except Exception as error:
+            if not callback.resuming or isinstance(error, RankwrightError):
+                raise
+            raise as_checkpoint_error(error) from error
+        finally:
+            if callback.checkpoint is not None:
+                callback.checkpoint.end()
+        return Result(fitted, callback.best(), callback.interrupted), callback
 
     @property
     def partial_fit(self) -> Callable[..., Self]:
@@ -588,10 +766,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _start_of(self, start: Ranker, data: RankingData) -> FittedModel:
         """Return the fitted model to continue from, or say why it cannot be continued."""
         model: FittedModel = start._fitted()
-        own = self._part_of("model")
-        wanted = str(inspect.signature(own.fit).parameters["start"].annotation).split(" | ")[0]
-        held = {kind.__name__ for kind in type(model).__mro__}
-        if wanted.startswith("Fitted") and wanted not in held:
+        if not _can_continue(self._part_of("model"), model):
             raise IncompatibleError(
                 f"a model '{self.model_name}' cannot continue from {_shown(start)}; leave start "
                 "out, or give one of its own kind."
@@ -627,10 +802,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         callback.go_on(kept)
         return kept.round
 
-    def _checkpoint(self, given: Checkpoint | str | Path | None) -> Checkpoint | None:
-        """Return the checkpoint of a fit; a folder alone is one of the usual kind."""
+    def _checkpoint(self, given: Checkpoint | str | Path | None, model: Any) -> Checkpoint | None:
+        """Return the checkpoint of a fit; a path is a folder with the default options."""
         if given is None:
             return None
+        if hasattr(model, "rounds") and not getattr(model, "resumable", False):
+            raise UsageError(
+                f"a model '{part_name('models', model)}' cannot be resumed, so a checkpoint would "
+                "be of no use; leave checkpoint out. Trees, forests, rules, networks, adarank, "
+                "coordinate_ascent and rankgp can be resumed."
+            )
         if not isinstance(self.random_state, Integral):
             raise UsageError(
                 "a checkpoint needs a whole number as random_state, so that a resumed run samples "
@@ -656,11 +837,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
         if getattr(model, "optimises_metric", False):
-            raise IncompatibleError(
-                f"model '{part_name('models', model)}' optimises a metric and takes no loss; use "
-                "the ranker that is made of it (adarank, coordinate_ascent or rankgp) or another "
-                "model, such as linear or trees."
-            )
+            raise _takes_no_loss(model)
         return model.fit(
             self.make_loss(),
             data,
@@ -890,10 +1067,30 @@ def _ranker_to_start_from(start: Any) -> Ranker:
     return import_model(start)
 
 
+def _takes_no_loss(model: Any) -> IncompatibleError:
+    """Return the error for a model that optimises a metric under a ranker with a loss."""
+    return IncompatibleError(
+        f"model '{part_name('models', model)}' optimises a metric and takes no loss; use "
+        "the ranker that is made of it (adarank, coordinate_ascent or rankgp) or another "
+        "model, such as linear or trees."
+    )
+
+
 def _shown(start: Ranker) -> str:
     """Return what a ranker to start from is, in a sentence."""
     library = getattr(start.model, "library", None)
     return f"a model of {library}" if library else f"a model '{start.model_name}'"
+
+
+def _can_continue(model: Any, fitted: FittedModel) -> bool:
+    """Return whether a fit of ``model`` can continue from a fitted model."""
+    if hasattr(model, "can_continue"):
+        return bool(model.can_continue(fitted))
+    if hasattr(model, "rounds"):
+        return True
+    wanted = str(inspect.signature(model.fit).parameters["start"].annotation).split(" | ")[0]
+    held = {kind.__name__ for kind in type(fitted).__mro__}
+    return not wanted.startswith("Fitted") or wanted in held
 
 
 def _is_linear(model: Any) -> bool:
@@ -914,27 +1111,6 @@ def keeping_best(ranker: Ranker) -> Iterator[None]:
     except KeyboardInterrupt:
         if not hasattr(ranker, "interrupted_"):
             raise
-
-
-def print_round(t: int, text: str) -> None:
-    """Print a round on standard error: the progress of verbose fits."""
-    import sys
-
-    sys.stderr.write(f"{t:6d}  {text}\n")
-
-
-def progress_of(given: Progress | bool | None, verbose: bool) -> Progress | None:
-    """Return the function to call after each round, or None."""
-    if given is None:
-        given = verbose
-    if isinstance(given, bool):
-        return print_round if given else None
-    if not callable(given):
-        raise UsageError(
-            "progress must be True, or a function that is called with the round and a text, not "
-            f"{brief(given)}."
-        )
-    return given
 
 
 def _unknown(kind: type[Ranker], name: str, known: Sequence[str], model: Any) -> UsageError:

@@ -285,9 +285,9 @@ class Blend(Ranker):
             _checked_weights(self.weights, len(own))
         return BlendModel(tuple(member.make_model() for member in own.values()))
 
-    def _checkpoint(self, given: Checkpoint | str | Path | None) -> Checkpoint | None:
+    def _checkpoint(self, given: Checkpoint | str | Path | None, model: Any) -> Checkpoint | None:
         """Return a checkpoint that keeps every fit of a member: each takes its time."""
-        made = super()._checkpoint(given)
+        made = super()._checkpoint(given, model)
         if made is not None:
             made = copy.copy(made)
             made.every = 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rankwright.core.parameters import part_name, seed_of
-from rankwright.core.types import FittedModel, Loss
+from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.metrics.base import metric
@@ -198,6 +199,40 @@ class MetricRanker(Ranker):
     def _fit_model(
         self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
+        self._check_metric_model(model, data)
+        fitted: FittedModel = model.fit(
+            metric(self.metric, convention=self.convention),
+            data,
+            callback=callback,
+            start=start,
+            random_state=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+        )
+        return fitted
+
+    def _rounds(
+        self,
+        model: Any,
+        data: RankingData,
+        valid: RankingData | None,
+        *,
+        start: FittedModel | None,
+        resume: Mapping[str, AnyArray] | None,
+    ) -> Iterator[Round]:
+        """Return the rounds of ``model`` on this ranker's metric."""
+        self._check_metric_model(model, data)
+        rounds: Iterator[Round] = model.rounds(
+            metric(self.metric, convention=self.convention),
+            data,
+            valid,
+            start=start,
+            resume=resume,
+            random_state=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+        )
+        return rounds
+
+    def _check_metric_model(self, model: Any, data: RankingData) -> None:
         if not getattr(model, "optimises_metric", False):
             raise IncompatibleError(
                 f"{self.name} optimises a metric, which model '{part_name('models', model)}' does "
@@ -209,15 +244,6 @@ class MetricRanker(Ranker):
                 f"{self.name} optimises a metric, which has no weights of documents: give weights "
                 "of queries (query_weight), or documents the weights 0 and 1 to leave some out."
             )
-        fitted: FittedModel = model.fit(
-            metric(self.metric, convention=self.convention),
-            data,
-            callback=callback,
-            start=start,
-            random_state=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-        return fitted
 
 
 class AdaRank(MetricRanker):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from rankwright.core.parameters import params_of, with_params
-from rankwright.core.types import FittedModel, Loss
+from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.fitting import last_model
 from rankwright.rankers.search_space import Choice, Log
 from rankwright.rankers.search_space import Domain as SearchDomain
 from rankwright.rankers.selection import Selection
@@ -271,13 +272,30 @@ class MR(Ranker):
             start = self._from_the_grades(model, data)
         return super()._fit_model(model, data, callback, start)
 
+    def _rounds(
+        self,
+        model: Any,
+        data: RankingData,
+        valid: RankingData | None,
+        *,
+        start: FittedModel | None,
+        resume: Mapping[str, AnyArray] | None,
+    ) -> Iterator[Round]:
+        if start is None and self.C_r == 0.0 and getattr(model, "takes_solver", False):
+            start = self._from_the_grades(model, data)
+        return super()._rounds(model, data, valid, start=start, resume=resume)
+
     def _from_the_grades(self, model: Any, data: RankingData) -> FittedModel:
         """Return the model whose scores come nearest to the targets of the grades."""
         loss: Any = self.make_loss()
         l2 = params_of(model).get("l2")
+        model = with_params(model, {"l2": 1.0} if l2 == "auto" else {})
+        loss = replace(loss, C_r=_HELD)
+        if hasattr(model, "rounds"):
+            return last_model(model.rounds(loss, data, solver="lbfgs", n_jobs=self.n_jobs))
         quiet = Selection(metric=self.metric, convention=self.convention, train=data, valid=None)
-        fitted: FittedModel = with_params(model, {"l2": 1.0} if l2 == "auto" else {}).fit(
-            replace(loss, C_r=_HELD), data, callback=quiet, solver="lbfgs", n_jobs=self.n_jobs
+        fitted: FittedModel = model.fit(
+            loss, data, callback=quiet, solver="lbfgs", n_jobs=self.n_jobs
         )
         return fitted
 

@@ -28,7 +28,8 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
-from rankwright.rankers.selection import ROUNDS, Progress
+from rankwright.rankers.fitting import Progress
+from rankwright.rankers.selection import ROUNDS
 
 OnFit = Callable[["FoldFit"], None]
 """Called with each fit when it is done."""

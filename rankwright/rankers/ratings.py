@@ -8,7 +8,7 @@ Grades are ratings less the lowest one.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.parameters import check_whole, part_name
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss
+from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.frames import (
     checked_numbers,
     columns_of_frame,
@@ -135,13 +135,28 @@ class Recommender(Ranker):
     def _fit_model(
         self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
     ) -> FittedModel:
+        self._check_factors(model)
+        return super()._fit_model(model, data, callback, start)
+
+    def _rounds(
+        self,
+        model: Any,
+        data: RankingData,
+        valid: RankingData | None,
+        *,
+        start: FittedModel | None,
+        resume: Mapping[str, AnyArray] | None,
+    ) -> Iterator[Round]:
+        self._check_factors(model)
+        return super()._rounds(model, data, valid, start=start, resume=resume)
+
+    def _check_factors(self, model: Any) -> None:
         if not hasattr(model, "fold_in"):
             raise IncompatibleError(
                 f"{self.name} learns a vector for each user and item, which model "
                 f"'{part_name('models', model)}' does not; leave model out, or give the loss to "
                 "rankwright.Ranker with that model."
             )
-        return super()._fit_model(model, data, callback, start)
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
         """Learn users from their ratings, given as for `fit`, with the items held as they are.

@@ -23,81 +23,24 @@ from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, CheckpointState
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
+from rankwright.rankers.fitting import (
+    AUTO_ROUNDS,
+    Iteration,
+    IterationCallback,
+    Progress,
+    smoothed,
+)
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
-Progress = Callable[[int, str], None]
 Arrays = Callable[[], Mapping[str, AnyArray]]
 ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
 """The parameter of each model that is a sum of rounds which says how many there are."""
 
-AUTO_ROUNDS = 50
-"""Rounds without a better smoothed value after which "auto" ends a run."""
-
 _OWN = "watch."  # begins the names of what the callback itself keeps
-_NEIGHBOURS = 10  # on each side, of a smoothed value
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """What the callbacks of `Ranker.fit` are called with after an iteration.
-
-    Attributes
-    ----------
-    number : int
-        The iteration, counted from 1.
-    loss : float
-        The training loss.
-    metrics : dict of str to float
-        The selection metric on the training and each validation set, by the name of the set, as in
-        ``evals_result_``; empty without a validation set.
-    best_iteration : int
-        The best iteration so far on the validation set that selects; without one, this iteration.
-
-    Examples
-    --------
-    >>> import rankwright as rw
-    >>> data = rw.load("digits/train", queries=8, documents=12)
-    >>> seen = []
-    >>> ranker = rw.GBDT(n_estimators=3)
-    >>> fitted = ranker.fit(data, callbacks=[lambda one: seen.append(one.number)])
-    >>> seen
-    [1, 2, 3]
-    """
-
-    number: int
-    loss: float
-    metrics: dict[str, float]
-    best_iteration: int
-
-
-IterationCallback = Callable[[Iteration], bool | None]
-"""A function of an `Iteration`; returning True ends the fit."""
-
-
-def check_callbacks(callbacks: Any) -> None:
-    """Refuse what is no sequence of functions, and the callbacks of other libraries."""
-    if callable(callbacks) or not isinstance(callbacks, Sequence):
-        raise UsageError(
-            f"callbacks is a list of functions, not {type(callbacks).__name__}; write "
-            "callbacks=[function]."
-        )
-    for one in callbacks:
-        library = type(one).__module__.partition(".")[0]
-        if library in ("lightgbm", "xgboost", "catboost"):
-            raise UsageError(
-                f"{type(one).__name__} is a callback of {library}; early_stopping_rounds= and "
-                "verbose= are parameters of the ranker here, evals_result_ has the metric of each "
-                "iteration, and a callback is a function of a rankwright.Iteration."
-            )
-        if not callable(one):
-            raise UsageError(
-                f"a callback is a function of a rankwright.Iteration, not {type(one).__name__}."
-            )
 
 
 @dataclass
@@ -283,13 +226,3 @@ class Selection:
         past = self.curve.setdefault(name, [])
         past.append(value)
         return past
-
-
-def smoothed(values: F64) -> F64:
-    """Return the mean of each value and its neighbours; at the ends of those that there are."""
-    n = len(values)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    low = np.maximum(np.arange(n) - _NEIGHBOURS, 0)
-    high = np.minimum(np.arange(n) + _NEIGHBOURS + 1, n)
-    means: F64 = (sums[high] - sums[low]) / (high - low)  # (1)
-    return means

@@ -113,7 +113,7 @@ class RecordingCallback:
 
 def objectives(model: Any) -> Iterator[Any]:
     """Yield what the model is fitted to: two losses that it does not refuse, or two metrics."""
-    first = next(iter(inspect.signature(model.fit).parameters), "loss")
+    first = next(iter(inspect.signature(_fitting_method(model)).parameters), "loss")
     if first == "metric":
         yield from map(metric, METRICS)
         return
@@ -132,12 +132,24 @@ def objectives(model: Any) -> Iterator[Any]:
     require(taken, f"it refuses all of the losses {', '.join(LOSSES)}: {refused}")
 
 
+def _fitting_method(model: Any) -> Callable[..., Any]:
+    method: Callable[..., Any] = getattr(model, "rounds", None) or model.fit
+    return method
+
+
 def fitted(
     model: Any, objective: Any, data: RankingData, callback: Any = None, **options: Any
 ) -> Any:
     """Return what ``model`` learns."""
     watched = RecordingCallback() if callback is None else callback
-    return model.fit(objective, data, callback=watched, **options)
+    if not hasattr(model, "rounds"):
+        return model.fit(objective, data, callback=watched, **options)
+    models = {}
+    for round_ in model.rounds(objective, data, watched.valid, **options):
+        models[round_.number] = round_.model
+        if watched.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
+            break
+    return models[watched.best()]()
 
 
 def scores_of(learnt: Any, data: RankingData) -> F64:
@@ -151,11 +163,14 @@ def scores_of(learnt: Any, data: RankingData) -> F64:
 
 def check_fit(model: Any) -> None:
     """The model has fit(loss, data, callback=, start=, random_state=, n_jobs=), and learns."""
-    require(hasattr(model, "fit"), "it has no method fit(loss, data).")
+    require(
+        hasattr(model, "rounds") or hasattr(model, "fit"), "it has no method rounds(loss, data)."
+    )
     check_kinds(model)
-    known = inspect.signature(model.fit).parameters
-    for name in ("callback", "start", "random_state", "n_jobs"):
-        require(name in known, f"fit takes no {name}.")
+    method = _fitting_method(model)
+    known = inspect.signature(method).parameters
+    for name in ("valid" if method.__name__ == "rounds" else "callback", "start", "n_jobs"):
+        require(name in known, f"{method.__name__} takes no {name}.")
     before, data = repr(params_of(model)), small_data()
     chance = np.random.default_rng(1).random(data.n_documents)
     for objective in objectives(model):

@@ -22,7 +22,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import NotFittedError, ranker
-from rankwright.rankers.selection import smoothed
+from rankwright.rankers.fitting import smoothed
 from rankwright.solvers.choice import default_solver
 from rankwright.testing import expected_failed_checks
 
