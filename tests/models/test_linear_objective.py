@@ -155,7 +155,7 @@ def test_derivatives_agree_with_differences(name, kind):
     problem = problem_of(name, X=kind(example().X), center=CENTER)
     gradients, products = [], []
     for h in 1e-6 * np.eye(7):
-        gradients.append((problem.value(WITH_INTERCEPT + h) - problem.value(WITH_INTERCEPT - h)))
+        gradients.append(problem.value(WITH_INTERCEPT + h) - problem.value(WITH_INTERCEPT - h))
         ahead, behind = (gradient(problem, WITH_INTERCEPT + s * h)[1] for s in (1.0, -1.0))
         products.append((ahead - behind) / 2e-6)
     value, exact = gradient(problem, WITH_INTERCEPT)
