@@ -90,7 +90,7 @@ class Classifier(Part):
     ) -> FittedClassifier:
         """Minimise (2) for each l2 that is to be tried, from ``start`` where given."""
         chosen = self._solver(loss, solver, random_state)
-        check_penalty("l2", self.l2, callback)
+        check_penalty("l2", self.l2, callback.valid)
         fill = fill_values(data.X, self.missing)
         problem = _GradeProblem(
             filled(data.X, fill, "linear"), data, loss, scale=self.scale, n_jobs=n_jobs

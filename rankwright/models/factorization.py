@@ -57,7 +57,7 @@ from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.als import AlternatingSquares
 from rankwright.models.best_items import best_items
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
-from rankwright.models.linear import without_gaps
+from rankwright.models.missing import without_gaps
 from rankwright.models.schema import Schema
 from rankwright.solvers.choice import choose_solver, lacking, missing_traits, solver_needs
 from rankwright.solvers.oracle_log import OracleLog, logged

@@ -40,7 +40,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.models.callbacks import MappedCallback
 from rankwright.models.factorization import FittedFactorization, items_of
-from rankwright.models.linear import without_gaps
+from rankwright.models.missing import without_gaps
 from rankwright.models.prank import PRankLinear
 from rankwright.registry import unknown
 

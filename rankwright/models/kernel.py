@@ -36,7 +36,6 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
-from rankwright.models.callbacks import MappedCallback
 from rankwright.models.linear import FittedLinear, Linear, deviations, fill_values, filled
 from rankwright.models.schema import FILL, Schema
 from rankwright.registry import unknown
@@ -350,15 +349,20 @@ class Kernel(Part):
             P = inverse_root(fitted.kernel_matrix(X[chosen]))
         _say(callback, repr(fitted))
         linear = Linear(l2=self.l2, scale=False, max_iter=self.max_iter, tol=self.tol)
-        found = linear.fit(
+        models = []
+        for round_ in linear.rounds(
             loss,
             replace(ordered, X=fitted.features(X, P, n_jobs=n_jobs), feature_names=None),
-            callback=MappedCallback(callback, rows, _mapped(callback.valid, fitted, P, n_jobs)),
+            _mapped(callback.valid, fitted, P, n_jobs),
             solver=solver,
             start=None if start is None else _start(start, fitted, P),
             random_state=random_state,
             n_jobs=n_jobs,
-        )
+        ):
+            models.append(round_.model)
+            if callback.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
+                break
+        found: Any = models[callback.best() - 1]()
         return replace(fitted, weights=P @ found.coef, solution=found.solution)
 
     def _with_landmarks(

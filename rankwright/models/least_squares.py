@@ -93,7 +93,7 @@ class LeastSquares(Part):
             )
         if start is not None:
             raise UsageError("least squares have one answer wherever they start: leave start out.")
-        check_penalty("l2", self.l2, callback)
+        check_penalty("l2", self.l2, callback.valid)
         rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
         squares: Any = loss
         kind: Callable[..., Any] = _Moments

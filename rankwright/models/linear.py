@@ -1,27 +1,29 @@
-"""Linear scores s = X w under any loss.
+"""Linear scores s = X w + b under any loss.
 
-The weights minimise `rankwright.models.linear_problem` (1), in which l2 penalises w as if each
-feature had unit standard deviation (``scale``); they are reported in the scale of the data. No
-intercept: it changes no ranking.
+The weights minimise (1) of `rankwright.models.linear_objective`, in which l2 penalises w as if each
+feature had unit standard deviation (``scale``). Fitted weights are in the scale of the data.
 
-Solvers that visit queries one after the other (those with a ``random_state``) see a copy of the
-data with rows and queries in an order fixed by their content, so that shuffled rows and renamed
-queries change nothing. Those that step along columns (coordinate) take an l1 penalty too, and see
-the problem that the loss offers by columns.
+The intercept b is 0 for losses that are shift-invariant (``Traits.shift_invariant``), because it
+would change neither the loss nor any ranking. Under other losses, such as squared, it is fitted
+without a penalty: otherwise the weights would also have to produce the mean grade.
+
+Solvers that visit single queries (those with a ``random_state``) get a copy of the data in which
+the order of rows and queries depends only on their content, so shuffled rows and renamed queries
+change nothing. Solvers that step along columns (coordinate) support an l1 penalty and minimise the
+problem of the loss's ``by_column``, without an intercept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.dtypes import FeatureError, blocks
 from rankwright.core.parameters import Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
@@ -37,43 +39,49 @@ from rankwright.core.types import (
     Callback,
     FloatMatrix,
     Loss,
+    Round,
     SolveResult,
 )
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
-from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.linear_objective import LinearObjective, minimise_with_planes
+from rankwright.models.missing import fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, Schema
-from rankwright.solvers.choice import choose_solver, steps_by_column, warn_of_unused_iterations
-from rankwright.solvers.oracle_log import OracleLog, logged
+from rankwright.solvers.choice import (
+    choose_solver,
+    solver_needs,
+    steps_by_column,
+    warn_of_unused_iterations,
+)
 
 if TYPE_CHECKING:
     from rankwright.solvers.online import OnlineState
 
-_ONLINE = ("online_w", "online_mean", "online_so_far")  # a state's parts, by their names in a file
+_ONLINE = ("online_w", "online_mean", "online_so_far")  # parts of an OnlineState in a model file
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Linear(Part):
-    """A weight for each feature; readable, quick, and at home with few or sparse data.
+    """A weight for each feature: interpretable, fast, and suited to small or sparse data.
 
     Parameters
     ----------
     l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and selects the best on the validation set.
     l1 : float or "auto"
         Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
-        twenty, from the least that makes all weights 0 down to a thousandth of it.
+        twenty, from the smallest that makes all weights 0 down to a thousandth of it.
     scale : bool
         Penalise weights as if all features had unit standard deviation.
     missing : None, "mean" or "zero"
-        What stands for a missing value; None refuses them.
+        Replacement of missing values; None refuses them.
     max_iter : int or "auto"
-        The most iterations of the solver; "auto" is its own default. For sgd and online, passes
-        over the data.
+        Maximum number of iterations of the solver; "auto" is the solver's default. For sgd and
+        online, passes over the data.
     tol : float or "auto"
-        When the solver stops; "auto" is its own default.
+        Tolerance of the solver; "auto" is the solver's default.
 
     Examples
     --------
@@ -91,86 +99,86 @@ class Linear(Part):
     max_iter: int | str = "auto"
     tol: float | str = "auto"
 
-    def fit(
+    def rounds(
         self,
         loss: Loss,
         data: RankingData,
+        valid: RankingData | None = None,
         *,
-        callback: Callback,
         solver: Any = None,
         start: FittedLinear | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
-    ) -> FittedLinear:
-        """Minimise the loss, from the weights of ``start`` where given.
+    ) -> Iterator[Round]:
+        """Yield a round for each penalty; the first starts from the weights of ``start``.
 
         ``solver`` is an object, a name, or None for one that suits the loss.
         """
-        chosen = self.solver_for(loss, solver, random_state)
-        seeded = hasattr(chosen, "random_state")
-        work = OneProcess(self, loss, data, callback, seeded=seeded, n_jobs=n_jobs)
-        if work.has_undeclared_iterations:
-            warn_of_unused_iterations(chosen, loss)
-        return self.fit_over(work, chosen, callback=callback, start=start)
+        check_penalty("l1", self.l1, valid)
+        check_penalty("l2", self.l2, valid)
+        solver = self.solver_for(loss, solver, random_state)
+        if hasattr(solver, "random_state"):
+            data = in_content_order(data, n_jobs=n_jobs)[1]
+        fill = fill_values(data.X, self.missing)
+        data = data._replace(X=filled(data.X, fill, "linear"))
+        bound = bound_loss(loss, data, n_jobs=n_jobs)
+        if _has_undeclared_iterations(loss, bound):
+            warn_of_unused_iterations(solver, loss)
+        weight = document_weight(data)
+        has_intercept = not (loss.traits.shift_invariant or steps_by_column(solver))
+        objective = LinearObjective(
+            bound,
+            data,
+            loss.traits,
+            scale=deviations(data.X, weight, scale=self.scale),
+            center=means(data.X, weight) if has_intercept else None,
+            n_jobs=n_jobs,
+        )
+        valid_X = None if valid is None else filled(valid.X, fill, "linear")
+        path: list[tuple[float, float, int]] = []
+        for l1, l2, solution in self._solutions(objective, solver, start):
+            fitted = _fitted(objective, solution, fill)
+            scores = None
+            if valid_X is not None:
+                scores = times_vector(valid_X, fitted.coef, n_jobs=n_jobs) + fitted.intercept
+            path.append((l1, l2, int(np.count_nonzero(fitted.coef))))
+            shown = path if steps_by_column(solver) else None
+            yield Round(len(path), solution.value, scores, partial(_with_path, fitted, shown))
 
-    def fit_over(
-        self,
-        work: LinearWork,
-        solver: Any,
-        *,
-        callback: Callback,
-        start: FittedLinear | None = None,
-    ) -> FittedLinear:
-        """Minimise over data wherever they are: `fit` is this over `OneProcess`."""
-        for name in ("l1", "l2"):
-            check_penalty(name, getattr(self, name), callback)
+    def _solutions(
+        self, objective: LinearObjective, solver: Any, start: FittedLinear | None
+    ) -> Iterator[tuple[float, float, SolveResult]]:
+        """Yield l1, l2 and the minimum for each penalty, from the minimum before it."""
+        by_column = steps_by_column(solver)
+        problem: Any = objective.by_column() if by_column else objective
+        first = np.zeros(objective.size)
+        if start is not None:
+            first = objective.variables(start.coef, start.intercept)
+        v = first
+        for l1, l2 in self._penalties(problem):
+            problem.l2 = l2
+            if by_column:
+                problem.l1 = l1
+            with one_blas_thread():
+                solution = _solve(solver, problem, v)
+            yield l1, l2, solution
+            v = first if solution.stopped == VANISHED else solution.w  # vanished: no scale is left
+
+    def _penalties(self, problem: Any) -> Iterator[tuple[float, float]]:
+        """Yield all pairs of l1 and l2."""
         if self.l1 == self.l2 == "auto":
             raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
-        deviation = work.deviation
-        begin = np.zeros(len(deviation)) if start is None else start.coef * deviation
-        v = begin
-        tried: list[SolveResult] = []
-        path: list[tuple[float, float, int]] = []
-        by_column = steps_by_column(solver)
-        log = OracleLog(callback) if callback.wants_state else None
-        for t, (l1, l2, problem) in enumerate(self._problems(work, by_column), start=1):
-            asked = problem
-            if log is not None:
-                log.memory, asked = problem, logged(problem, log)
-            with one_blas_thread():
-                tried.append(solver.solve(asked, v))
-            v = tried[-1].w
-            path.append((l1, l2, int(np.count_nonzero(v))))
-            scores = work.train_scores(problem, v) if callback.wants_train else None
-            on_valid = None if callback.valid is None else work.valid_scores(v / deviation)
-            if callback.on_iteration(t, tried[-1].value, scores, on_valid):
-                break
-            if tried[-1].stopped == VANISHED:  # nothing of the scale is left to go on from
-                v = begin
-        best = tried[min(callback.best(), len(tried)) - 1]
-        return FittedLinear(
-            best.w / deviation,
-            work.fill,
-            len(deviation),
-            best,
-            best.state,
-            deviation,
-            path=np.array(path) if by_column else None,
-        )
+        if self.l1 == "auto":
+            from rankwright.solvers.coordinate import falling_l1
 
-    def _problems(self, work: LinearWork, by_column: bool) -> Iterator[tuple[float, float, Any]]:
-        """Yield l1, l2 and the problem that has them, for all that are to be tried."""
-        if not by_column:
-            for l2 in ridges(self.l2):
-                yield 0.0, l2, work.problem(l2)
-            return
-        from rankwright.solvers.coordinate import falling_l1
+            path = falling_l1(problem)
+        else:
+            path = [float(self.l1)]
+        yield from ((l1, l2) for l2 in ridges(self.l2) for l1 in path)
 
-        problem = work.by_column()
-        for l2 in ridges(self.l2):
-            for l1 in falling_l1(problem) if self.l1 == "auto" else (float(self.l1),):
-                problem.l1, problem.l2 = l1, l2
-                yield l1, l2, problem
+    def can_continue(self, fitted: Any) -> bool:
+        """Return whether ``start`` supports a fitted model."""
+        return isinstance(fitted, FittedLinear)
 
     def partial_fit(
         self,
@@ -182,39 +190,42 @@ class Linear(Part):
         random_state: int = 0,
         n_jobs: int | None = None,
     ) -> FittedLinear:
-        """Go on from ``start`` with a step for each query of ``data``, in their order.
+        """Return the model after a step for each query of ``data``, in their order.
 
-        What stands for a missing value and the deviations that scale the penalty are those of the
-        first data seen. Value and optimality of the solution are over ``data`` alone.
+        The first data decide the fill values and the deviations that scale the penalty. Value and
+        optimality of the solution are those of ``data`` only.
         """
-        chosen = self.solver_for(loss, solver, random_state)
-        if not hasattr(chosen, "walk") or self.l2 == "auto":
+        solver = self.solver_for(loss, solver, random_state)
+        if not hasattr(solver, "walk") or self.l2 == "auto":
             raise UsageError("partial_fit takes solver='online' and a number for l2.")
         fill = fill_values(data.X, self.missing) if start is None else start.fill
-        X = filled(data.X, fill, "linear")
-        if start is None or start.state is None or start.deviation is None:
-            deviation = self.deviations(X, document_weight(data))
-            v = np.zeros(data.n_features) if start is None else start.coef * deviation
-            from rankwright.solvers.online import OnlineState
-
-            state = OnlineState.at(v)
-        else:
-            state, deviation = start.state, start.deviation
-        visited = np.flatnonzero(order_weight(data))
-        problem = LinearProblem(
-            X,
-            data.indptr,
+        data = data._replace(X=filled(data.X, fill, "linear"))
+        state, scale, center = None, None, None
+        if start is not None:
+            state, scale, center = start.state, start.deviation, start.center
+        if state is None or scale is None:
+            scale = deviations(data.X, document_weight(data), scale=self.scale)
+            center = None if loss.traits.shift_invariant else np.zeros(data.n_features)
+        objective = LinearObjective(
             bound_loss(loss, data, n_jobs=n_jobs),
-            float(len(visited)) or 1.0,  # weights count as they are: their mean is not known
+            data,
+            loss.traits,
+            scale=scale,
+            center=center,
             l2=float(self.l2),
-            deviation=deviation,
-            visited=visited,
-            traits=loss.traits,
+            # Weights of queries are not divided by their mean, which later queries would change.
+            total_weight=float(np.count_nonzero(order_weight(data))) or 1.0,
             n_jobs=n_jobs,
         )
+        if state is None:
+            from rankwright.solvers.online import OnlineState
+
+            v = np.zeros(objective.size)
+            if start is not None:
+                v = objective.variables(start.coef, start.intercept)
+            state = OnlineState.at(v)
         with one_blas_thread():
-            end = chosen.go_on(problem, state)
-        return FittedLinear(end.w / deviation, fill, data.n_features, end, end.state, deviation)
+            return _fitted(objective, solver.go_on(objective, state), fill)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
         """Return the solver; raise if it does not support the model's penalties."""
@@ -226,10 +237,6 @@ class Linear(Part):
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
         return chosen
 
-    def deviations(self, X: FloatMatrix, weight: F64) -> F64:
-        """Return D: each feature's deviation, or ones where the penalty is not scaled."""
-        return deviations(X, weight, scale=self.scale)
-
     @staticmethod
     def restore(
         arrays: Mapping[str, AnyArray],
@@ -237,13 +244,16 @@ class Linear(Part):
         n_features: int,
     ) -> FittedLinear:
         """Build the fitted model from its own arrays and texts, checked."""
+        has_state = "online_w" in arrays
+        schema = _WITH_STATE if has_state else _WEIGHTS
+        center = arrays.get("online_center")
+        n_variables = n_features + (center is not None)
+        schema.check(arrays, texts, features=n_features, variables=n_variables)
         state = None
-        schema = _WITH_STATE if "online_w" in arrays else _WEIGHTS
-        schema.check(arrays, texts, features=n_features)
-        if "online_w" in arrays:
+        if has_state:
             from rankwright.solvers.online import OnlineState
 
-            state = OnlineState.of(tuple(arrays[name] for name in _ONLINE))
+            state = OnlineState.of([arrays[name] for name in _ONLINE])
         return FittedLinear(
             arrays["coef"],
             arrays.get("fill"),
@@ -251,29 +261,38 @@ class Linear(Part):
             state=state,
             deviation=arrays.get("online_deviation"),
             path=arrays.get("path"),
+            intercept=float(arrays["intercept"][0]) if "intercept" in arrays else 0.0,
+            center=center,
         )
 
 
 WEIGHTS = (ArraySpec("coef", "float64", ("features",)), FILL)
-_WEIGHTS = Schema((*WEIGHTS, ArraySpec("path", "float64", ("problems", 3), optional=True)))
+_WEIGHTS = Schema(
+    (
+        *WEIGHTS,
+        ArraySpec("intercept", "float64", (1,), optional=True),
+        ArraySpec("path", "float64", ("problems", 3), optional=True),
+    )
+)
 _WITH_STATE = Schema(
     (
         *_WEIGHTS.arrays,
-        ArraySpec("online_w", "float64", ("features",)),
-        ArraySpec("online_mean", "float64", ("features",)),
+        ArraySpec("online_w", "float64", ("variables",)),
+        ArraySpec("online_mean", "float64", ("variables",)),
         ArraySpec("online_so_far", "float64", (3,)),
         ArraySpec("online_deviation", "float64", ("features",)),
+        ArraySpec("online_center", "float64", ("features",), optional=True),
     )
 )
 
 
 @dataclass(frozen=True)
 class FittedLinear:
-    """One weight per feature, in the scale of the data, and what stands for a missing value.
+    """A weight per feature and an intercept, in the scale of the data.
 
-    ``solution`` says how the solver ended, where the model was just fitted; ``state`` is where the
-    online solver goes on, with weights scaled by ``deviation``; ``path`` has l1, l2 and the number
-    of weights for each problem that was solved by columns.
+    ``solution`` is the result of the solver, for a model that was just fitted. The online solver
+    continues from ``state``, whose weights are scaled by ``deviation`` and ``center``. ``path`` has
+    l1, l2 and the number of weights of each problem that was solved by columns.
     """
 
     coef: F64
@@ -283,32 +302,73 @@ class FittedLinear:
     state: OnlineState | None = field(default=None, compare=False)
     deviation: F64 | None = field(default=None, compare=False)
     path: F64 | None = field(default=None, compare=False)
+    intercept: float = 0.0
+    center: F64 | None = field(default=None, compare=False)
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
-        return product_with_gaps(X, self.coef, self.fill, "linear", n_jobs=n_jobs)
+        return product_with_gaps(X, self.coef, self.fill, "linear", n_jobs=n_jobs) + self.intercept
 
     def contributions(self, X: FloatMatrix) -> F64:
-        """Return what each feature adds to the score of each row, and 0 as the last column."""
+        """Return the contribution of each feature to each score; the intercept is the last."""
         whole = filled(X, self.fill, "linear")
         dense = whole.toarray() if sparse.issparse(whole) else whole
-        return np.column_stack([dense * self.coef, np.zeros(X.shape[0])])
+        return np.column_stack([dense * self.coef, np.full(X.shape[0], self.intercept)])
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the weights, the fill values, and where the online solver goes on."""
+        """Return the weights, the fill values and the state of the online solver."""
         arrays: dict[str, AnyArray] = {"coef": self.coef}
+        if self.intercept != 0.0:
+            arrays["intercept"] = np.array([self.intercept])
         if self.fill is not None:
             arrays["fill"] = self.fill
         if self.state is not None and self.deviation is not None:
             arrays |= dict(zip(_ONLINE, self.state.parts(), strict=True))
             arrays["online_deviation"] = self.deviation
+            if self.center is not None:
+                arrays["online_center"] = self.center
         if self.path is not None:
             arrays["path"] = self.path
         return arrays
 
     def texts(self) -> dict[str, str]:
-        """Return nothing: a linear model is arrays alone."""
+        """Return an empty mapping: a linear model consists of arrays."""
         return {}
+
+
+def _fitted(objective: LinearObjective, solution: SolveResult, fill: F64 | None) -> FittedLinear:
+    """Return the model at the end of a solver."""
+    coef, intercept = objective.weights(solution.w)
+    return FittedLinear(
+        coef,
+        fill,
+        len(coef),
+        solution,
+        solution.state,
+        objective.scale,
+        intercept=intercept,
+        center=objective.center,
+    )
+
+
+def _with_path(fitted: FittedLinear, path: list[tuple[float, float, int]] | None) -> FittedLinear:
+    """Return the model with its path of penalties, if it has one; later rounds make it longer."""
+    return fitted if path is None else replace(fitted, path=np.array(path))
+
+
+def _solve(solver: Any, problem: Any, v: F64) -> SolveResult:
+    """Return the result of the solver, which starts at ``v``."""
+    planes = "convex_parts" in solver_needs(solver)
+    if planes and isinstance(problem, LinearObjective) and problem.center is not None:
+        return minimise_with_planes(solver, problem, v)
+    solution: SolveResult = solver.solve(problem, v)
+    return solution
+
+
+def _has_undeclared_iterations(loss: Loss, bound: Any) -> bool:
+    """Return whether the loss has ``set_iteration`` although no trait declares a reason."""
+    declared = loss.traits.stochastic or loss.traits.stateful or isinstance(bound, SampledLoss)
+    return hasattr(bound, "set_iteration") and not declared
 
 
 def restored_weights(
@@ -316,26 +376,37 @@ def restored_weights(
     texts: Mapping[str, str],
     n_features: int,
 ) -> FittedLinear:
-    """Build a fitted model of weights alone from its own arrays, checked."""
+    """Build a fitted model that has only weights from its own arrays, checked."""
     _WEIGHTS.check(arrays, texts, features=n_features)
     return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
 
 
-def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:
-    """Return each feature's standard deviation over weighted documents, 1 where it is constant.
+# --- means and deviations of features ----------------------------------------------------------
 
-    Without ``scale`` all are 1: features count as they are.
+
+_CANCELS = 1e-4  # share of the mean below which sums of squares have lost half their digits
+
+
+def means(X: FloatMatrix, weight: F64) -> F64:
+    """Return each feature's mean over weighted documents."""
+    return transposed_times_vector(X, weight) / (float(weight.sum()) or 1.0)
+
+
+def deviations(X: FloatMatrix, weight: F64, *, scale: bool = True) -> F64:
+    """Return each feature's standard deviation over weighted documents, 1 if it is constant.
+
+    Without ``scale`` all are 1.
     """
     return or_one(_spreads(X, weight)) if scale else np.ones(X.shape[1])
 
 
 def or_one(spread: F64) -> F64:
-    """Return standard deviations to divide by: 1 where a feature is constant."""
+    """Return standard deviations to divide by: 1 for constant features."""
     return np.where(spread > 0.0, spread, 1.0)
 
 
 def spreads(X: FloatMatrix, fill: F64 | None = None) -> F64:
-    """Return each feature's standard deviation over all documents, 0 where it is constant."""
+    """Return each feature's standard deviation over all documents, 0 if it is constant."""
     return _spreads(filled(X, fill, "linear"), np.ones(X.shape[0]))
 
 
@@ -349,15 +420,15 @@ def spreads_of(
 ) -> F64:
     """Return each feature's deviation from the weight of all documents and sums of x and x^2.
 
-    Of features that are far from 0 for what they vary by, the sums have lost it: ``around`` returns
-    those of x - c and its square, given the columns and c.
+    The sums are inexact for features whose mean is large compared with their deviation. For these,
+    ``around`` returns the sums of x - c and of its square, given the columns and c.
     """
     mean = sums / total
     spread = np.sqrt(np.maximum(squares / total - mean**2, 0.0))
     far = np.flatnonzero(spread < _CANCELS * np.abs(mean))
     if len(far):
-        apart, square = around(far, mean[far])
-        exact = np.sqrt(np.maximum(square / total - (apart / total) ** 2, 0.0))
+        shifted, square = around(far, mean[far])
+        exact = np.sqrt(np.maximum(square / total - (shifted / total) ** 2, 0.0))
         spread[far] = np.where(exact > np.finfo(np.float64).eps * np.abs(mean[far]), exact, 0.0)
     return spread
 
@@ -367,107 +438,9 @@ def sums_around(X: FloatMatrix, weight: F64, columns: I64, centre: F64) -> tuple
     sums, squares = np.empty(len(columns)), np.empty(len(columns))
     for k, (column, c) in enumerate(zip(columns.tolist(), centre, strict=True)):
         values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
-        apart = values - c
-        sums[k], squares[k] = weight @ apart, weight @ apart**2
+        shifted = values - c
+        sums[k], squares[k] = weight @ shifted, weight @ shifted**2
     return sums, squares
-
-
-_CANCELS = 1e-4  # of the mean: below, sums of squares have lost half their digits
-
-# --- the data of a fit, in this process or in many -------------------------------------------
-
-
-class LinearWork(Protocol):
-    """The data of a fit, wherever they are, as `Linear.fit_over` sees them."""
-
-    fill: F64 | None
-    deviation: F64
-
-    def problem(self, l2: float) -> Any:
-        """Return the problem with this penalty."""
-
-    def by_column(self) -> Any:
-        """Return the problem that steps along columns, with penalties to be set."""
-
-    def train_scores(self, problem: Any, v: F64) -> Any:
-        """Return for the callback the scores on train, given the problem and its solution."""
-
-    def valid_scores(self, w: F64) -> Any:
-        """Return for the callback the validation scores, given weights in the scale of the data."""
-
-
-class OneProcess:
-    """Data in this process."""
-
-    def __init__(
-        self,
-        model: Linear,
-        loss: Loss,
-        data: RankingData,
-        callback: Callback,
-        *,
-        seeded: bool,
-        n_jobs: int | None,
-    ) -> None:
-        self._rows: I64 | slice = slice(None)
-        if seeded:
-            self._rows, data = in_content_order(data, n_jobs=n_jobs)
-        self.fill = fill_values(data.X, model.missing)
-        X = filled(data.X, self.fill, "linear")
-        self.deviation = model.deviations(X, document_weight(data))
-        self._valid = (
-            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
-        )
-        self._data, self._loss, self._n_jobs = data._replace(X=X), loss, n_jobs
-        self._weight = order_weight(data)
-        self._total = float(self._weight.sum()) or 1.0
-
-    @cached_property
-    def _bound(self) -> Any:
-        return bound_loss(self._loss, self._data, n_jobs=self._n_jobs)
-
-    @property
-    def has_undeclared_iterations(self) -> bool:
-        """Whether the loss has ``set_iteration`` though no trait says what for."""
-        traits = self._loss.traits
-        sampled = traits.stochastic or isinstance(self._bound, SampledLoss)
-        declared = sampled or traits.stateful
-        return hasattr(self._bound, "set_iteration") and not declared
-
-    def problem(self, l2: float) -> LinearProblem:
-        """Return the problem with this penalty."""
-        return LinearProblem(
-            self._data.X,
-            self._data.indptr,
-            self._bound,
-            self._total,
-            l2=l2,
-            deviation=self.deviation,
-            visited=np.flatnonzero(self._weight),
-            document_weight=self._data.sample_weight,
-            traits=self._loss.traits,
-            n_jobs=self._n_jobs,
-        )
-
-    def by_column(self) -> Any:
-        """Return the problem that steps along columns, with penalties to be set."""
-        return self._bound.by_column(
-            sparse.csc_array(self._data.X),
-            total_weight=self._total,
-            deviation=self.deviation,
-            n_jobs=self._n_jobs,
-        )
-
-    def train_scores(self, problem: Any, v: F64) -> F64:
-        """Return the scores on train, in the order of its rows."""
-        scores = np.empty(self._data.n_documents)
-        scores[self._rows] = problem.scores(v)
-        return scores
-
-    def valid_scores(self, w: F64) -> F64:
-        """Return the scores on the validation set."""
-        assert self._valid is not None, "asked for where there is validation data"
-        return times_vector(self._valid, w, n_jobs=self._n_jobs)
 
 
 # --- penalties: a number, or "auto", which is chosen on validation data ----------------------
@@ -476,117 +449,17 @@ class OneProcess:
 PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
-def check_penalty(name: str, value: float | str, callback: Callback) -> None:
-    """Refuse a penalty that is neither a number from 0 nor one that validation data can choose."""
-    if value == "auto" and callback.valid is None:
+def check_penalty(name: str, value: float | str, valid: RankingData | None) -> None:
+    """Raise unless a penalty is a number from 0 on, or "auto" with validation data."""
+    if value == "auto" and valid is None:
         raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
     if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
         raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
 
 
 def ridges(l2: float | str) -> tuple[float, ...]:
-    """Return the l2 penalties to try: the one given, or for "auto" 1000, 100, …, 1e-6."""
+    """Return the l2 penalties of a path: the number, or for "auto" 1000, 100, …, 1e-6."""
     return PATH if l2 == "auto" else (float(l2),)
-
-
-# --- missing values --------------------------------------------------------------------------
-#
-# Missing feature values (NaN) for models that need a number in every place.
-
-
-_ROWS_WITH_GAPS = 1 << 14  # that are copied and filled together
-
-
-def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
-    """Return what stands for a missing value of each feature: its mean, zero, or None at all."""
-    if missing is None:
-        return None
-    if missing == "zero":
-        return np.zeros(X.shape[1])
-    if missing != "mean":
-        raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
-    means: F64 = transposed_times_vector(X, np.ones(X.shape[0])) / max(1, X.shape[0])
-    for column in _columns_with_gaps(X):
-        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
-        known = values[~np.isnan(values)]
-        means[column] = known.mean(dtype=np.float64) if len(known) else 0.0
-    return means
-
-
-def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
-    """Return X with ``fill`` in its gaps: X itself where there are none.
-
-    Raises
-    ------
-    DataError
-        If values are missing and there is nothing to fill in.
-    """
-    columns = _columns_with_gaps(X)
-    if not len(columns):
-        return X
-    if fill is None:
-        raise _gaps(
-            columns,
-            model,
-            "pass missing='mean' or missing='zero', or use model='trees' "
-            "(--set missing=mean, --model trees)",
-        )
-    if sparse.issparse(X):
-        copy = X.copy()
-        gaps = np.flatnonzero(np.isnan(copy.data))
-        copy.data[gaps] = fill[copy.indices[gaps]]
-        return copy
-    out = np.empty(X.shape, X.dtype)
-    for block in blocks(X):
-        out[block] = X[block]
-        rows, column = np.nonzero(np.isnan(out[block]))
-        out[block][rows, column] = fill[column]
-    return out
-
-
-def product_with_gaps(
-    X: FloatMatrix, w: F64, fill: F64 | None, model: str, *, n_jobs: int | None = None
-) -> F64:
-    """Return ``X @ w`` with ``fill`` in the gaps of X, which is read once where it has none.
-
-    A missing value makes the sum of its row NaN, whatever its weight, so that the sums tell which
-    rows are to be filled.
-
-    Raises
-    ------
-    DataError
-        If values are missing and there is nothing to fill in.
-    """
-    out = times_vector(X, w, n_jobs=n_jobs)
-    with_gaps = np.flatnonzero(np.isnan(out))
-    if len(with_gaps) and fill is None:
-        filled(X, fill, model)  # which says where; without gaps, infinite values made the NaN
-        return out
-    for lo in range(0, len(with_gaps), _ROWS_WITH_GAPS):
-        rows = with_gaps[lo : lo + _ROWS_WITH_GAPS]
-        out[rows] = times_vector(filled(X[rows], fill, model), w, n_jobs=n_jobs)
-    return out
-
-
-def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
-    """Return X, which a model takes without missing values alone."""
-    columns = _columns_with_gaps(X)
-    if len(columns):
-        raise _gaps(columns, model, "leave those rows out, or put numbers there")
-    return X
-
-
-def _gaps(columns: I64, model: str, advice: str) -> FeatureError:
-    return FeatureError(
-        f"feature column {columns[0]} has missing values (NaN), which a {model} model does not "
-        f"take; {advice}.",
-        int(columns[0]),
-    )
-
-
-def _columns_with_gaps(X: FloatMatrix) -> I64:
-    """Return the columns that hold NaN: their sum is NaN too, which needs no copy of X."""
-    return np.flatnonzero(np.isnan(transposed_times_vector(X, np.ones(X.shape[0]))))
 
 
 # --- weights after each round ----------------------------------------------------------------

@@ -1,26 +1,25 @@
-"""Cutting planes with a line search, for losses with kinks; reports how far from optimal it is.
+"""Cutting planes with a line search and a duality gap, for losses with kinks.
 
 The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
-below, a'w + b <= M(w). Their maximum in place of M gives a small problem, solved in its dual
-(`solvers.bundle_qp`),
+below, a'w + b <= M(w). The maximum of the planes replaces M in a small problem, which is solved in
+its dual,
 
     D = max over weights x of planes of  b'x - |A'x|^2 / (2 strength),     w = -A'x / strength   (1)
 
-a lower bound of the optimum. So J(best w so far) - D is a duality gap: a certificate, valid at
-every step, of how much could still be gained. Plain cutting planes (`joachims2009cutting`) take the
-w of (1) as the next point and zigzag. Here the best point on the way from the best w to that of (1)
-is looked for (`franc2009ocas`), every point tried leaves its plane, planes that carry no weight for
-long are dropped, and x starts from its last value.
+a lower bound of the optimum. So J(best w so far) - D is a duality gap: it bounds the possible gain
+at every step. Plain cutting planes (`joachims2009cutting`) use the w of (1) as the next point and
+zigzag. This solver searches the line from the best w to that of (1) (`franc2009ocas`), adds a plane
+at every point it evaluates, drops planes without weight after a while, and starts x from its last
+value.
 
-A **difference** of convex functions, M - N, is solved in rounds: N is held to its plane at the
-present w, the rest is convex with the same planes of M, and no round makes J larger
-(`le2007dorm` with tied grades in order of score). The gap is then that of the last round.
+A **difference** of convex functions, M - N, is solved in rounds. Each round replaces N by its plane
+at the present w. The remaining problem is convex with the same planes of M, and no round makes J
+larger (`le2007dorm` with tied grades in order of score). The gap is that of the last round.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,16 +36,16 @@ _TRIES = 4  # points on a line
 
 @dataclass(frozen=True, slots=True)
 class CutResult(SolveResult):
-    """Where cutting planes ended, and what it took.
+    """Result of cutting planes.
 
     Parameters
     ----------
     planes, active
-        Planes at the end, and those of them that carry weight.
+        Number of planes at the end, and of those with a positive weight.
     rounds
-        Convex problems solved.
-    looks
-        How often the problem was evaluated.
+        Number of convex problems solved.
+    evaluations
+        Number of evaluations of the problem.
     qp_share
         Share of the time spent in (1).
     """
@@ -54,7 +53,7 @@ class CutResult(SolveResult):
     planes: int = 0
     active: int = 0
     rounds: int = 1
-    looks: int = 0
+    evaluations: int = 0
     qp_share: float = 0.0
 
 
@@ -67,7 +66,7 @@ class Bundle(Part):
     tol
         Stop when the duality gap is below this share of the objective.
     max_iter
-        Small problems solved, in all rounds together.
+        Maximum number of small problems, over all rounds.
 
     Examples
     --------
@@ -81,45 +80,31 @@ class Bundle(Part):
     tol: float = 1e-6
     max_iter: int = 500
 
-    def solve(
-        self,
-        problem: CutProblem,
-        start: F64 | None = None,
-        *,
-        callback: Callable[[int, F64, float], bool] | None = None,
-    ) -> CutResult:
+    def solve(self, problem: CutProblem, start: F64 | None = None) -> CutResult:
         """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""
         if not problem.strength > 0.0:
             raise UsageError("bundle needs a penalty: give l2 above 0.")
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
-        return _Run(problem, w, self.tol, self.max_iter, callback).go()
+        return _Run(problem, w, self.tol, self.max_iter).solve()
 
 
 class _Run:
-    """One run: the planes, the best point, and what bounds it from below."""
+    """A run: its planes, the best point so far and its duality gap."""
 
-    def __init__(
-        self,
-        problem: CutProblem,
-        w: F64,
-        tolerance: float,
-        max_iter: int,
-        callback: Callable[[int, F64, float], bool] | None,
-    ) -> None:
-        self._problem, self._tolerance, self._callback = problem, tolerance, callback
-        self._max = max_iter
+    def __init__(self, problem: CutProblem, w: F64, tolerance: float, max_iter: int) -> None:
+        self._problem, self._tolerance, self._max_iter = problem, tolerance, max_iter
         self._planes = _Planes(problem.size, problem.strength)
         self._curve: list[float] = []
-        self._began, self._in_qp, self._looks, self._rounds = time.perf_counter(), 0.0, 0, 0
+        self._began, self._in_qp, self._evaluations, self._rounds = time.perf_counter(), 0.0, 0, 0
         self._stopped = ""
         self._u, self._beta = np.zeros(problem.size), 0.0
         self._w, self._value, self._gap = w, np.inf, np.inf
         self._gradient = np.empty(problem.size)
 
-    def go(self) -> CutResult:
-        """Solve round after round until another gains nothing; return where that ended."""
+    def solve(self) -> CutResult:
+        """Solve rounds until one does not lower the objective."""
         if not self._w.any() and self._problem.concave_part(self._w) is not None:
-            self._w = self._aside(self._w)
+            self._w = self._separate_ties(self._w)
         before = np.inf
         while not self._stopped or self._stopped == "the gap is small":
             plane = self._problem.concave_part(self._w)
@@ -127,7 +112,7 @@ class _Run:
                 self._u, self._beta = plane
                 self._planes.tilt(self._u)
             self._rounds += 1
-            self._value, self._gradient = self._look(self._w)
+            self._value, self._gradient = self._evaluate(self._w)
             if plane is not None and before - self._value <= self._tolerance * abs(self._value):
                 self._stopped = "another round gains nothing"
                 break
@@ -138,54 +123,49 @@ class _Run:
                 break
         return self._result()
 
-    def _aside(self, w: F64) -> F64:
-        """Return a point near ``w``, where all scores are tied, that separates them.
+    def _separate_ties(self, w: F64) -> F64:
+        """Return a point near ``w``, at which all scores are tied, without these ties.
 
-        There the order of ties is open, and a round that left it open might stay where it is.
+        A round from tied scores might stay there, since their order is arbitrary.
         """
         self._u, self._beta = self._problem.concave_part(w) or (self._u, self._beta)
-        gradient = self._look(w)[1]
+        gradient = self._evaluate(w)[1]
         steepest = float(np.abs(gradient).max(initial=0.0))
         return w - 1e-3 / steepest * gradient if steepest > 0.0 else w
 
-    def _look(self, w: F64) -> tuple[float, F64]:
-        """Return J (with N held) and its gradient at w; keep the plane."""
+    def _evaluate(self, w: F64) -> tuple[float, F64]:
+        """Return J, with N replaced by its plane, and the gradient at w; add the plane."""
         a, b, value = self._problem.cut(w)
-        self._looks += 1
+        self._evaluations += 1
         self._planes.add(a - self._u, b)
         strength = self._problem.strength
-        held = value - float(self._u @ w) - self._beta
-        return held + 0.5 * strength * float(w @ w), a - self._u + strength * w
+        convex = value - float(self._u @ w) - self._beta
+        return convex + 0.5 * strength * float(w @ w), a - self._u + strength * w
 
     def _solve_round(self) -> None:
         bound = -np.inf
         while True:
             began = time.perf_counter()
-            near = self._gap if np.isfinite(self._gap) else 0.0
-            dual, ahead = self._planes.solve(0.05 * near)
+            gap = self._gap if np.isfinite(self._gap) else 0.0
+            dual, ahead = self._planes.solve(0.05 * gap)
             self._in_qp += time.perf_counter() - began
             bound = max(bound, dual - self._beta)
             self._gap = max(self._value - bound, 0.0)
             if self._gap <= self._tolerance * abs(self._value):
                 self._stopped = "the gap is small"
                 return
-            if len(self._curve) == self._max:
+            if len(self._curve) == self._max_iter:
                 self._stopped = "max_iter was reached"
                 return
-            self._go_towards(ahead)
+            self._search_line(ahead)
             self._gap = max(self._value - bound, 0.0)
             self._curve.append(self._value)
-            if self._callback is not None and self._callback(
-                len(self._curve), self._w, self._value
-            ):
-                self._stopped = "the callback ended the run"
-                return
 
-    def _go_towards(self, ahead: F64) -> None:
+    def _search_line(self, ahead: F64) -> None:
         """Move to the best of a few points between the best one and ``ahead``.
 
         On the line, J is a parabola plus a convex function known by its tangents; the next point
-        is where the parabola plus the two nearest tangents is least.
+        minimises the parabola plus the two nearest tangents.
         """
         start, d = self._w, ahead - self._w
         curvature = self._problem.strength * float(d @ d)
@@ -194,7 +174,7 @@ class _Run:
         t = 1.0
         for _ in range(_TRIES):
             w = start + t * d
-            value, gradient = self._look(w)
+            value, gradient = self._evaluate(w)
             here = _Point(t, value, float(gradient @ d))
             if value < self._value:
                 self._w, self._value, self._gradient = w, value, gradient
@@ -204,9 +184,9 @@ class _Run:
                 left = here
             if right is None:
                 return
-            t, least = _lowest(left, right, curvature)
-            worth = min(left.value, right.value) - least
-            if worth <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
+            t, lowest = _lowest(left, right, curvature)
+            gain = min(left.value, right.value) - lowest
+            if gain <= 0.1 * (self._gap if np.isfinite(self._gap) else 0.0):
                 return
 
     def _result(self) -> CutResult:
@@ -221,14 +201,14 @@ class _Run:
             planes=self._planes.n,
             active=self._planes.active,
             rounds=self._rounds,
-            looks=self._looks,
+            evaluations=self._evaluations,
             qp_share=self._in_qp / seconds,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A point on the line, with the objective and its derivative there."""
+    """A point on the line, with the value and the derivative of the objective."""
 
     t: float
     value: float
@@ -236,7 +216,7 @@ class _Point:
 
 
 def _lowest(left: _Point, right: _Point, curvature: float) -> tuple[float, float]:
-    """Return where the parabola plus the higher tangent is least, and how low that is."""
+    """Return the minimiser and the minimum of the parabola plus the higher tangent."""
 
     def tangent(p: _Point, t: float) -> float:
         return p.value + p.derivative * (t - p.t) + 0.5 * curvature * (t - p.t) ** 2
@@ -246,7 +226,7 @@ def _lowest(left: _Point, right: _Point, curvature: float) -> tuple[float, float
     level = tangent(right, 0.0) - tangent(left, 0.0)
     cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
     cross = min(max(cross, left.t), right.t)
-    if curvature > 0.0:  # the lowest point of either may lie on its own side of the crossing
+    if curvature > 0.0:  # each parabola may have its minimum on its own side of the crossing
         low = left.t - left.derivative / curvature
         high = right.t - right.derivative / curvature
         cross = low if low < cross else high if high > cross else cross
@@ -265,11 +245,11 @@ class _Planes:
 
     @property
     def active(self) -> int:
-        """How many planes carry weight."""
+        """Number of planes with a positive weight."""
         return int((self._x[: self.n] > 0.0).sum())
 
     def add(self, a: F64, b: float) -> None:
-        """Keep a plane."""
+        """Add a plane."""
         if self.n == len(self._b):
             self._grow()
         n = self.n
@@ -280,7 +260,7 @@ class _Planes:
         self.n += 1
 
     def tilt(self, u: F64) -> None:
-        """Take ``u`` from every plane, in place of what was taken before."""
+        """Subtract ``u`` from every plane, instead of the vector that was subtracted before."""
         n = self.n
         self._A[:n] -= u - self._u
         self._u = u.copy()
@@ -302,12 +282,12 @@ class _Planes:
         n = self.n
         idle = self._idle[:n]
         idle[:] = np.where(self._x[:n] > 0.0, 0, idle + 1)
-        kept = np.flatnonzero(idle < _IDLE)
-        if len(kept) < 0.8 * n:
-            m = len(kept)
-            self._A[:m], self._b[:m] = self._A[kept], self._b[kept]
-            self._G[:m, :m] = self._G[np.ix_(kept, kept)]
-            self._x[:m], self._idle[:m] = self._x[kept], idle[kept]
+        useful = np.flatnonzero(idle < _IDLE)
+        if len(useful) < 0.8 * n:
+            m = len(useful)
+            self._A[:m], self._b[:m] = self._A[useful], self._b[useful]
+            self._G[:m, :m] = self._G[np.ix_(useful, useful)]
+            self._x[:m], self._idle[:m] = self._x[useful], idle[useful]
             self.n = m
 
     def _grow(self) -> None:
@@ -326,25 +306,25 @@ class _Planes:
 #
 #     minimise 1/2 x'G x - b'x    over x >= 0 with  sum of x over block k = cap_k, for all k     (2)
 #
-# x weighs planes; blocks are one (1-slack) or one for each query (n-slack, with a plane of zeros in
-# each, so that its sum over the others is at most cap_k: (7b) and (28b) of `le2007dorm`).
+# x are the weights of planes. There is one block (1-slack), or one for each query (n-slack), with a
+# plane of zeros, so that the sum over the others is at most cap_k: (7b) and (28b) of `le2007dorm`.
 #
-# **One block**: active set. On the planes that carry weight, (2) without x >= 0 is a linear system;
-# x goes toward its solution until a weight reaches 0, which then stays there, and so on until none
-# does; then the plane of the smallest g joins. A little is added to the diagonal, so that planes
-# which depend on each other make a long step instead of a singular system, and the answer has few.
+# **One block**: active set. On the planes with a weight, (2) without x >= 0 is a linear system. x
+# moves towards its solution until a weight reaches 0 and stays there, and so on until none does;
+# then the plane of the smallest g is added. A small ridge on the diagonal turns the singular system
+# of linearly dependent planes into a long step, so the solution has few planes.
 #
 # **Several blocks**: sequential minimal optimisation. With g = G x - b, weight moves within a block
-# from the plane j of the largest g that has any to the plane i of smaller g for which the objective
-# falls most,
+# from the plane j with the largest g among those with a weight to the plane i with a smaller g for
+# which the objective falls most,
 #
 #     x_i += d,  x_j -= d,     d = min(x_j, (g_j - g_i) / (G_ii + G_jj - 2 G_ij))                (3)
 #
-# until no x is further from optimal than the tolerance, as shown by
+# until x is within the tolerance of the optimum, as shown by
 #
 #     sum_j x_j (g_j - min of g over the block of j)  >=  objective - optimum                    (4)
 #
-# Any feasible x is a start, so a problem with a plane more starts from the last answer.
+# Any feasible x is a start, so a problem with one more plane starts from the last solution.
 
 
 _RIDGE = 1e-13
@@ -362,13 +342,13 @@ def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped
             m += 1
     best = np.inf
     for _ in range(max_steps):
-        m = _settle(G, b, x, active, m, size)
+        m = _optimise_active(G, b, x, active, m, size)
         _gradients(G, b, x, g)
         least = np.argmin(g)
         gap = 0.0
         for i in range(n):
             gap += x[i] * (g[i] - g[least])
-        stuck = gap >= best and gap <= 1e3 * tolerance  # as near as rounding allows
+        stuck = gap >= best and gap <= 1e3 * tolerance  # the limit of rounding
         for k in range(m):
             stuck |= active[k] == least
         if gap <= tolerance or stuck:
@@ -380,8 +360,8 @@ def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped
 
 
 @kernel
-def _settle(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
-    """Make x optimal on the active planes, less those that reach 0; return how many are left."""
+def _optimise_active(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
+    """Optimise x on the active planes, drop those that reach 0; return the number that remain."""
     while True:
         target = _without_bounds(G, b, active[:m], size)
         step, blocked = 1.0, -1
@@ -396,14 +376,14 @@ def _settle(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
         if blocked < 0:
             return m
         x[active[blocked]] = 0.0
-        kept = 0
+        remaining = 0
         for k in range(m):
             if x[active[k]] > 0.0:
-                active[kept] = active[k]
-                kept += 1
+                active[remaining] = active[k]
+                remaining += 1
             else:
                 x[active[k]] = 0.0
-        m = kept
+        m = remaining
 
 
 @kernel
@@ -483,7 +463,7 @@ def _move(G, block, x, g):  # type: ignore[no-untyped-def]
         lead = g[j] - g[i]
         if lead > 0.0:
             curvature = max(G[i, i] + G[j, j] - 2.0 * G[i, j], 1e-300)
-            gain = lead * min(x[j], 0.5 * lead / curvature)  # a lower bound where x_j is the limit
+            gain = lead * min(x[j], 0.5 * lead / curvature)  # a lower bound if x_j limits
             if gain > most:
                 to, most = i, gain
     if to < 0:
@@ -506,26 +486,27 @@ def minimise_over_simplices(
     tolerance: float = 1e-12,
     max_steps: int = 1_000_000,
 ) -> float:
-    """Minimise (2) from the feasible ``x``, in place; return how far it is from optimal at most.
+    """Minimise (2) from the feasible ``x``, in place; return a bound on the remaining gap.
 
     Parameters
     ----------
     G, b
         The quadratic.
     x
-        Weights to start from; the sum over each block is kept.
+        Initial weights; the sum over each block does not change.
     block : optional
         The block of each variable, numbered from 0; by default there is one.
     """
-    G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: kernels are compiled once
+    gap: float
+    G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: a single compilation
     if block is None:
         member, begin = np.arange(len(x)), np.array([0, len(x)])
         steps = max(1, min(max_steps, 10 * len(x) + 100))
-        gap: float = _by_active_set(G, b, x, g, tolerance, steps)
+        gap = _by_active_set(G, b, x, g, tolerance, steps)
         if gap <= tolerance:
             return gap
     else:
         member = np.argsort(block, kind="stable")
         begin = np.searchsorted(block[member], np.arange(block.max() + 2))
-    left: float = _minimise(G, b, member, begin, x, g, tolerance, max_steps)
-    return left
+    gap = _minimise(G, b, member, begin, x, g, tolerance, max_steps)
+    return gap

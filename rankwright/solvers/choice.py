@@ -27,6 +27,7 @@ NEEDS = {
     "queries": "gradients of single queries",
     "smooth": "a smooth loss",
     "convex": "a convex loss",
+    "shift_invariant": "a loss that is unchanged by shifts of a query's scores",
     "convex_parts": "a convex loss, or a difference of convex ones",
     "integrable": "a loss whose gradient integrates to a value",
     "targets": "a loss that is a minimum over targets",

@@ -1,27 +1,26 @@
-"""Coordinate descent with l1 and l2 penalties: most weights stay exactly 0.
+"""Coordinate descent with l1 and l2 penalties, for models in which most weights are exactly 0.
 
     min over w of  f(w) + l1 |w|_1,      f smooth and convex, the l2 term in it                (1)
 
-is solved one weight at a time; the problem knows how to step along a column. At the optimum, with
+is solved one weight at a time; the problem computes the step along a column. At the optimum, with
 g the gradient of f,
 
-    g_j = -l1 sign(w_j)  where w_j != 0,     |g_j| <= l1  where w_j = 0                         (2)
+    g_j = -l1 sign(w_j)  if w_j != 0,     |g_j| <= l1  if w_j = 0                             (2)
 
-and the largest amount by which (2) is missed, over all columns, is the residual that ends the run
-and that the result reports as its optimality.
+The largest violation of (2) over all columns is the residual. It ends the run, and the result
+reports it as its optimality.
 
-A pass over all columns is only taken to find that residual. Between two of them the steps sweep
-over a working set: the columns with a weight and those that miss (2) most, up to twice as many.
-Inside it, columns that rest at 0 are left out until the others have settled.
+A pass over all columns only computes that residual. Between two such passes the steps sweep over a
+working set: the columns with a weight and those with the largest violations, up to twice as many.
+Within a working set, columns that stay at 0 are skipped until the others have converged.
 
-`path` solves (1) for falling l1, each from the weights of the one before.
+`path` solves (1) for falling l1, each from the weights of the previous one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
@@ -30,23 +29,22 @@ import numpy as np
 from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 from rankwright.errors import UsageError
-from rankwright.solvers.oracle_log import recall
 
 _FIRST = 100  # columns of the first working set
-_INNER = 0.1  # share of the residual at which a working set is settled
+_INNER = 0.1  # share of the residual at which a working set has converged
 
 
 class ColumnProblem(Problem, Protocol):
-    """A problem (1) that can step along its columns."""
+    """A problem (1) with steps along its columns."""
 
     l1: float
     l2: float
 
     def grad(self, w: F64, out: F64) -> float:
-        """Write the gradient of f to ``out`` and return (1); steps go on from ``w``."""
+        """Write the gradient of f to ``out`` and return (1); steps start from ``w``."""
 
     def sweep(self, w: F64, columns: I64, *, step: str) -> F64:
-        """Step along each of ``columns``, changing ``w``; return by how much each missed (2)."""
+        """Step along each of ``columns``, changing ``w``; return the violation of (2) of each."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,12 +54,12 @@ class Coordinate(Part):
     Parameters
     ----------
     tol
-        Stop when no column misses its optimality condition by more than this.
+        Stop when no column violates its optimality condition by more than this.
     max_iter
-        Most sweeps over a working set.
+        Maximum number of sweeps over a working set.
     step : str
-        How the problem finds the length of a step; the domination loss knows "log1p", and "bound",
-        as it was printed, which is much slower.
+        How the problem computes the length of a step. The domination loss has "log1p" and, as
+        printed in the paper, "bound", which is much slower.
 
     Examples
     --------
@@ -77,13 +75,7 @@ class Coordinate(Part):
     max_iter: int = 500
     step: str = "log1p"
 
-    def solve(
-        self,
-        problem: ColumnProblem,
-        start: F64 | None = None,
-        *,
-        callback: Callable[[int, F64, float], bool] | None = None,
-    ) -> SolveResult:
+    def solve(self, problem: ColumnProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         g = np.empty(problem.size)
@@ -92,38 +84,32 @@ class Coordinate(Part):
         while True:
             value = problem.grad(w, g)
             curve.append(value)
-            missed = residuals(g, w, problem.l1)
-            optimality = float(missed.max(initial=0.0))
+            violation = residuals(g, w, problem.l1)
+            optimality = float(violation.max(initial=0.0))
             if optimality <= self.tol:
                 break
             if sweeps >= self.max_iter:
                 stopped = "max_iter was reached"
                 break
-            if callback is not None and callback(len(curve), w, value):
-                stopped = "the callback ended the run"
-                break
-            columns = working_set(missed, w) if problem.l1 > 0.0 else np.arange(problem.size)
-            enough = max(_INNER * optimality, 0.5 * self.tol)
-            most = self.max_iter - sweeps
-            settle = partial(self._settle, w=w, columns=columns, enough=enough, most=most)
-            w[:], more = recall(problem, settle, w)
-            sweeps += int(more[0])
+            columns = working_set(violation, w) if problem.l1 > 0.0 else np.arange(problem.size)
+            tolerance = max(_INNER * optimality, 0.5 * self.tol)
+            sweeps += self._sweep(problem, w, columns, tolerance, self.max_iter - sweeps)
         return SolveResult(w, value, optimality, sweeps, stopped, curve)
 
-    def _settle(
-        self, problem: ColumnProblem, w: F64, columns: I64, enough: float, most: int
-    ) -> tuple[F64, int]:
-        """Sweep over ``columns`` until none misses (2) by ``enough``; return w and the sweeps."""
+    def _sweep(
+        self, problem: ColumnProblem, w: F64, columns: I64, tolerance: float, limit: int
+    ) -> int:
+        """Sweep over ``columns``, changing ``w``, until (2) holds; return the number of sweeps."""
         active = columns
-        for sweeps in range(1, most + 1):
-            missed = problem.sweep(w, active, step=self.step)
-            if missed.max(initial=0.0) > enough:
-                active = active[(w[active] != 0.0) | (missed > 0.0)]
+        for sweeps in range(1, limit + 1):
+            violation = problem.sweep(w, active, step=self.step)
+            if violation.max(initial=0.0) > tolerance:
+                active = active[(w[active] != 0.0) | (violation > 0.0)]
             elif len(active) == len(columns):
-                return w, sweeps
+                return sweeps
             else:
                 active = columns
-        return w, most
+        return limit
 
     def path(
         self, problem: ColumnProblem, penalties: Sequence[float], start: F64 | None = None
@@ -140,21 +126,21 @@ class Coordinate(Part):
 
 
 def residuals(g: F64, w: F64, l1: float) -> F64:
-    """Return by how much each column misses (2)."""
+    """Return the violation of (2) of each column."""
     return np.where(w == 0.0, np.maximum(np.abs(g) - l1, 0.0), np.abs(g + l1 * np.sign(w)))
 
 
-def working_set(missed: F64, w: F64) -> I64:
-    """Return the columns to sweep over: those with a weight, and as many that miss (2) most."""
-    kept = np.flatnonzero(w)
-    rest = np.where(w == 0.0, missed, 0.0)
-    room = min(max(_FIRST, len(kept)), int(np.count_nonzero(rest)))
-    added = np.argsort(-rest, kind="stable")[:room]
-    return np.sort(np.concatenate([kept, added]))
+def working_set(violation: F64, w: F64) -> I64:
+    """Return the columns to sweep over: those with a weight, and the worst others."""
+    weighted = np.flatnonzero(w)
+    others = np.where(w == 0.0, violation, 0.0)
+    room = min(max(_FIRST, len(weighted)), int(np.count_nonzero(others)))
+    added = np.argsort(-others, kind="stable")[:room]
+    return np.sort(np.concatenate([weighted, added]))
 
 
 def largest_l1(problem: ColumnProblem) -> float:
-    """Return the least l1 at which every weight is 0."""
+    """Return the smallest l1 at which every weight is 0."""
     g = np.empty(problem.size)
     problem.grad(np.zeros(problem.size), g)
     return float(np.abs(g).max(initial=0.0))

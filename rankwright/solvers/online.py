@@ -1,25 +1,24 @@
-"""Online gradient descent: one step per query, in the order in which they come.
+"""Online gradient descent: one step per query, in the order in which queries arrive.
 
-At step t the part (query) f_t is charged at the present weights, then they move:
+Step t pays the loss of part (query) f_t at the present weights, and then moves them:
 
     w_{t+1} = w_t - grad f_t(w_t) / (sigma t + L_t)                                           (1)
 
-sigma is how strongly convex the penalty makes every part, and L_t the largest bound on the
-smoothness of the parts seen so far. The plain 1/(sigma t) of `acharyya2014memr`, section 3.2,
-starts with steps of 1/sigma, far beyond 1/L, and overflows; with L_t each step is stable from the
-first on, and the regret against the best fixed weights still grows like log T on strongly convex
-parts (Theorem 1). With no penalty the steps stay at 1/L.
+sigma is the strong convexity that the penalty gives every part, and L_t the largest bound on the
+smoothness of the parts so far. The plain 1/(sigma t) of `acharyya2014memr`, section 3.2, starts
+with steps of 1/sigma, far longer than 1/L, and overflows. With L_t each step is stable from the
+first on, and the regret compared with the best fixed weights still grows like log T on strongly
+convex parts (Theorem 1). Without a penalty the steps stay at 1/L.
 
-The answer is the mean of the weights with weight t, which forgets the start:
+The result is the mean of the weights with weight t, which forgets the start:
 
     mean_t = mean_{t-1} + 2/(t + 1) (w_{t+1} - mean_{t-1})                                    (2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -27,23 +26,22 @@ import numpy as np
 from rankwright.core.parameters import Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
-from rankwright.solvers.oracle_log import Answer, recall
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineState:
-    """All that is needed to go on with the next part.
+    """State from which the next part continues.
 
     Parameters
     ----------
     w, mean
         The weights of (1) and their mean (2).
     t
-        Steps taken.
+        Number of steps.
     smoothness
-        L, the largest bound seen.
+        L, the largest bound so far.
     paid
-        Sum of f_t(w_t), each charged before its step: what the regret is measured by.
+        Sum of f_t(w_t), each before its step: the first term of the regret.
     """
 
     w: F64
@@ -57,7 +55,7 @@ class OnlineState:
         return self.w, self.mean, np.array([self.t, self.smoothness, self.paid])
 
     @classmethod
-    def of(cls, parts: Answer) -> OnlineState:
+    def of(cls, parts: Sequence[F64]) -> OnlineState:
         """Return the state that has these `parts`."""
         w, mean, (t, smoothness, paid) = parts[0], parts[1], parts[2].tolist()
         return cls(w, mean, int(t), smoothness, paid)
@@ -70,19 +68,19 @@ class OnlineState:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Online(Part):
-    """A step per query, 1/(l2 t + L) long; goes on with new queries by `partial_fit`.
+    """Online gradient descent with a step of 1/(l2 t + L) per query; supports `partial_fit`.
 
     Parameters
     ----------
     tol
         Stop when a pass over the data changes no weight by more than this share of the largest.
     max_iter
-        Passes over the data.
+        Maximum number of passes over the data.
     averaging
-        Answer with the mean of the weights over all steps, later ones counting more; False: with
-        the last.
+        Return the mean of the weights over all steps, in which later steps count more; False: the
+        last weights.
     random_state
-        Decides the order of the queries in each pass.
+        Seed of the order of the queries in each pass.
 
     Examples
     --------
@@ -98,17 +96,11 @@ class Online(Part):
     averaging: bool = True
     random_state: int = 0
 
-    def solve(
-        self,
-        problem: StochasticProblem,
-        start: F64 | None = None,
-        *,
-        callback: Callable[[int, F64, float], bool] | None = None,
-    ) -> SolveResult:
-        """Go over the parts of ``problem`` from ``start`` (0 by default).
+    def solve(self, problem: StochasticProblem, start: F64 | None = None) -> SolveResult:
+        """Minimise ``problem`` from ``start`` (0 by default).
 
-        The curve is the mean charge of each pass; optimality the largest component of the whole
-        gradient at the answer.
+        The curve has the mean loss paid in each pass; optimality is the largest component of the
+        whole gradient at the result.
         """
         state = OnlineState.at(np.zeros(problem.size) if start is None else start)
         curve: list[float] = []
@@ -116,55 +108,48 @@ class Online(Part):
         while len(curve) < self.max_iter and problem.n_parts:
             before = state
             order = stream(self.random_state, "online", len(curve)).permutation(problem.n_parts)
-            walk = partial(self.walk, state=before, parts=order)
-            n = problem.size
-            parts = recall(problem, lambda p: walk(p).parts(), before.w, sizes=[n, n, 3])  # noqa: B023
-            state = OnlineState.of(parts)
+            state = self.walk(problem, before, order)
             curve.append((state.paid - before.paid) / problem.n_parts)
-            w = self.answer(state)
-            if callback is not None and callback(len(curve), w, curve[-1]):
-                stopped = "the callback ended the run"
-                break
-            if stand_still(w, self.answer(before), self.tol):
+            if has_converged(self._answer(state), self._answer(before), self.tol):
                 stopped = "the weights no longer change"
                 break
         return self._result(problem, state, curve, stopped)
 
     def go_on(self, problem: StochasticProblem, state: OnlineState) -> SolveResult:
-        """Take one step for each part of ``problem``, in their own order."""
+        """Take one step for each part of ``problem``, in their own order, from ``state``."""
         end = self.walk(problem, state, np.arange(problem.n_parts))
-        charge = (end.paid - state.paid) / max(problem.n_parts, 1)
-        return self._result(problem, end, [charge], "all parts were seen")
+        paid = (end.paid - state.paid) / max(problem.n_parts, 1)
+        return self._result(problem, end, [paid], "all parts were seen")
 
     def walk(self, problem: StochasticProblem, state: OnlineState, parts: I64) -> OnlineState:
-        """Take a step for each of ``parts``, in this order."""
+        """Return the state after a step for each of ``parts``, in this order."""
         w, mean, gradient = state.w.copy(), state.mean.copy(), np.empty(problem.size)
-        t, top, paid = state.t, state.smoothness, state.paid
+        t, smoothness, paid = state.t, state.smoothness, state.paid
         problem.begin_pass(t, w)
         for k in range(len(parts)):
             t += 1
-            top = problem.part_smoothness(int(parts[k]), top)
+            smoothness = problem.part_smoothness(int(parts[k]), smoothness)
             paid += problem.part_grad(parts[k : k + 1], w, gradient)
-            pace = problem.strength * t + top
-            if pace > 0.0:
-                w -= gradient / pace  # (1)
+            inverse_rate = problem.strength * t + smoothness
+            if inverse_rate > 0.0:
+                w -= gradient / inverse_rate  # (1)
             mean += 2.0 / (t + 1) * (w - mean)  # (2)
-        return OnlineState(w, mean, t, top, paid)
+        return OnlineState(w, mean, t, smoothness, paid)
 
-    def answer(self, state: OnlineState) -> F64:
-        """Return the weights to predict with."""
+    def _answer(self, state: OnlineState) -> F64:
+        """Return the weights that predict."""
         return state.mean if self.averaging else state.w
 
     def _result(
         self, problem: StochasticProblem, state: OnlineState, curve: list[float], stopped: str
     ) -> SolveResult:
-        w, gradient = self.answer(state), np.empty(problem.size)
+        w, gradient = self._answer(state), np.empty(problem.size)
         value = problem.grad(w, gradient)
-        steepest = float(np.abs(gradient).max(initial=0.0))
-        return SolveResult(w, value, steepest, len(curve), stopped, curve, state)
+        optimality = float(np.abs(gradient).max(initial=0.0))
+        return SolveResult(w, value, optimality, len(curve), stopped, curve, state)
 
 
-def stand_still(w: F64, before: F64, tolerance: float) -> bool:
-    """Whether no weight has changed by more than ``tolerance`` times the largest."""
+def has_converged(w: F64, before: F64, tolerance: float) -> bool:
+    """Return whether no weight has changed by more than ``tolerance`` times the largest."""
     change = float(np.abs(w - before).max(initial=0.0))
     return change <= tolerance * float(np.abs(w).max(initial=0.0))

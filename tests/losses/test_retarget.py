@@ -13,7 +13,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.losses.retarget import Retarget
-from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.linear_objective import LinearObjective
 
 SQUARE = [
     Retarget(),
@@ -373,8 +373,8 @@ def bracket(divergence, C_r, C_w):
 
 
 def problem_of(data=DATA, l2=L2, **parameters):
-    bound = loss("retarget", **parameters).bind(data)
-    return LinearProblem(data.X, data.indptr, bound, 1.0, l2=l2, deviation=np.ones(4))
+    made, scale = loss("retarget", **parameters), np.ones(4)
+    return LinearObjective(made.bind(data), data, made.traits, scale=scale, l2=l2, total_weight=1.0)
 
 
 def gradient(problem, w):

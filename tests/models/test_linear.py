@@ -1,43 +1,44 @@
-from dataclasses import replace
-
 import cvxpy as cp
 import numpy as np
 import pytest
 from cases import each
 from scipy import sparse
 from scipy.optimize import check_grad
-from small_data import Onlooker, small_data
+from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
+from rankwright.losses.interval import Interval
+from rankwright.losses.ranknet import RankNet
 from rankwright.losses.squared import Squared
-from rankwright.models import linear
-from rankwright.models.linear import PATH, Linear, WeightRounds, fill_values, filled, without_gaps
-from rankwright.models.linear_problem import LinearProblem
+from rankwright.models import missing
+from rankwright.models.linear import PATH, Linear
+from rankwright.models.linear_objective import LinearObjective
+from rankwright.models.missing import fill_values, filled, product_with_gaps, without_gaps
+from rankwright.rankers.fitting import last_model
 from rankwright.solvers.lbfgs import LBFGS
 
 DATA = small_data()
 
 
-def fit(linear, data=DATA, callback=None, **more):
-    return linear.fit(Squared(), data, callback=callback or Onlooker(), **more)
+def fit(linear, data=DATA, loss=None, **more):
+    return last_model(linear.rounds(loss or Squared(), data, **more))
 
 
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_the_optimum_is_that_of_a_generic_solver(nonnegative):
+def test_the_optimum_is_that_of_a_generic_solver():
     X, y = DATA.X * [1, -1, 1, 1, 1, 1], DATA.y
     data = RankingData.from_arrays(X, y, qid=DATA.query_of_row())
-    w = cp.Variable(6)
-    objective = cp.sum_squares(X @ w - y) / 2 / data.n_queries + 0.05 * cp.sum_squares(w)
-    cp.Problem(cp.Minimize(objective), [w >= 0] if nonnegative else []).solve()
-    solver = LBFGS(nonnegative=nonnegative, tol=1e-9)
-    fitted = fit(Linear(l2=0.1, scale=False), data, solver=solver)
+    w, b = cp.Variable(6), cp.Variable()
+    objective = cp.sum_squares(X @ w + b - y) / 2 / data.n_queries + 0.05 * cp.sum_squares(w)
+    cp.Problem(cp.Minimize(objective)).solve()
+    fitted = fit(Linear(l2=0.1, scale=False), data, solver=LBFGS(tol=1e-9))
     np.testing.assert_allclose(fitted.coef, w.value, atol=1e-5)
+    assert fitted.intercept == pytest.approx(b.value, abs=1e-5)
 
 
 def test_the_gradient_agrees_with_finite_differences():
-    bound = Squared().bind(DATA)
-    problem = LinearProblem(DATA.X, DATA.indptr, bound, 30.0, l2=0.1, deviation=np.arange(1.0, 7.0))
+    bound, scale = Squared().bind(DATA), np.arange(1.0, 7.0)
+    problem = LinearObjective(bound, DATA, Squared().traits, scale=scale, l2=0.1)
 
     def gradient(v):
         out = np.empty(6)
@@ -86,15 +87,19 @@ def test_missing_values_are_refused_unless_a_stand_in_is_chosen():
     mean = np.nanmean(data.X[:, 2])
     model = fit(Linear(missing="mean"), data)
     filled = np.where(np.isnan(data.X), mean, data.X)
-    np.testing.assert_allclose(model.scores(data.X), filled @ model.coef, atol=1e-12)
+    expected = filled @ model.coef + model.intercept
+    np.testing.assert_allclose(model.scores(data.X), expected, atol=1e-12)
     assert fit(Linear(missing="zero"), data).fill.tolist() == [0.0] * 6
 
 
-def test_auto_tries_a_path_and_keeps_what_the_watch_likes_best():
-    callback = Onlooker(valid=small_data(seed=3), keep=2)
-    model = fit(Linear(l2="auto"), callback=callback)
-    assert len(callback.values) > 5
-    np.testing.assert_allclose(model.coef, fit(Linear(l2=PATH[1])).coef, atol=1e-4)
+def test_auto_yields_a_round_for_each_penalty():
+    valid = small_data(seed=3)
+    rounds = list(Linear(l2="auto").rounds(Squared(), DATA, valid))
+    assert [r.number for r in rounds] == list(range(1, len(PATH) + 1))
+    np.testing.assert_allclose(rounds[1].model().coef, fit(Linear(l2=PATH[1])).coef, atol=1e-4)
+    for r in rounds:
+        np.testing.assert_allclose(r.valid_scores, r.model().scores(valid.X))
+        assert r.loss == r.model().solution.value
 
 
 def test_auto_without_valid_data_is_reported():
@@ -113,25 +118,76 @@ def test_arrays_restore_the_model():
     assert (again.scores(with_holes().X) == model.scores(with_holes().X)).all()
 
 
+# --- intercept -------------------------------------------------------------------------------
+
+SHIFTED = RankingData.from_arrays(DATA.X + np.arange(6.0), DATA.y + 3.0, qid=DATA.query_of_row())
+
+
+@pytest.mark.parametrize("loss", [Squared(), Interval(calibration=1.0, targets="linear")], ids=str)
+def test_the_levels_of_features_and_grades_only_move_the_intercept(loss):
+    plain, shifted = fit(Linear(), loss=loss), fit(Linear(), SHIFTED, loss=loss)
+    np.testing.assert_allclose(shifted.coef, plain.coef, atol=1e-4)
+    level = plain.intercept + 3.0 - shifted.coef @ np.arange(6.0)
+    assert shifted.intercept == pytest.approx(level, abs=1e-3)
+
+
+def test_losses_that_are_shift_invariant_have_no_intercept():
+    model = fit(Linear(), SHIFTED, loss=RankNet())
+    assert model.intercept == 0.0
+    assert "intercept" not in model.arrays()
+
+
+@pytest.mark.parametrize("solver", ["tron", "bundle", "online", "sgd"])
+def test_every_solver_fits_the_intercept(solver):
+    best = fit(Linear(l2=0.1, tol=1e-9), SHIFTED, solver="lbfgs")
+    model = fit(Linear(l2=0.1), SHIFTED, solver=solver)
+    exact = solver in ("tron", "bundle")
+    np.testing.assert_allclose(model.coef, best.coef, atol=2e-3 if exact else 0.02)
+    if solver != "sgd":  # whose steps in the intercept are as short as those in the weights
+        assert model.solution.value <= best.solution.value * (1.0 + (1e-5 if exact else 0.01))
+        assert model.intercept == pytest.approx(best.intercept, abs=2e-3 if exact else 0.1)
+
+
+def test_sparse_features_stay_sparse_and_have_the_same_intercept():
+    thin = RankingData.from_arrays(sparse.csr_array(SHIFTED.X), SHIFTED.y, qid=DATA.query_of_row())
+    assert fit(Linear(), thin).intercept == pytest.approx(fit(Linear(), SHIFTED).intercept)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "online"])
+def test_arrays_restore_the_intercept_and_a_start_continues_from_it(solver):
+    model = fit(Linear(), SHIFTED, solver=solver)
+    again = Linear.restore(model.arrays(), model.texts(), 6)
+    assert again.intercept == model.intercept != 0.0
+    assert (again.scores(SHIFTED.X) == model.scores(SHIFTED.X)).all()
+    assert (model.contributions(SHIFTED.X)[:, -1] == model.intercept).all()
+    further = fit(Linear(), SHIFTED, solver="lbfgs", start=again)
+    assert further.solution.iterations <= 3 if solver == "lbfgs" else 20
+    online = Linear().partial_fit(Squared(), SHIFTED, solver="online", start=again)
+    assert online.intercept == pytest.approx(model.intercept, abs=0.2)
+    damaged = {**online.arrays(), "online_w": np.zeros(6)}
+    with pytest.raises(DataError, match="online_w"):
+        Linear.restore(damaged, {}, 6)
+
+
 # --- missing ---------------------------------------------------------------------------------
 
 
 @each("as_matrix", [np.asarray, sparse.csr_array])
 def test_scores_of_rows_with_gaps_are_those_of_the_filled_matrix(as_matrix, monkeypatch):
-    monkeypatch.setattr(linear, "_ROWS_WITH_GAPS", 2)
+    monkeypatch.setattr(missing, "_ROWS_WITH_GAPS", 2)
     X = np.random.default_rng(4).normal(size=(9, 3))
     X[[1, 4, 4, 8, 5], [0, 1, 2, 2, 0]] = np.nan
     w, fill = np.array([1.0, -2.0, 0.0]), np.array([0.5, 0.25, 8.0])
     whole = np.where(np.isnan(X), fill, X)
-    found = linear.product_with_gaps(as_matrix(X), w, fill, "linear")
+    found = product_with_gaps(as_matrix(X), w, fill, "linear")
     np.testing.assert_allclose(found, whole @ w, rtol=1e-14)
     with pytest.raises(DataError, match="column 0 has missing values"):
-        linear.product_with_gaps(as_matrix(X), w, None, "linear")
+        product_with_gaps(as_matrix(X), w, None, "linear")
 
 
 def test_a_product_that_infinite_values_make_nan_is_no_gap():
     X = np.array([[np.inf, 1.0], [1.0, 1.0]])
-    found = linear.product_with_gaps(X, np.array([0.0, 1.0]), None, "linear")
+    found = product_with_gaps(X, np.array([0.0, 1.0]), None, "linear")
     assert np.isnan(found[0])
     assert found[1] == 1.0
 
@@ -162,55 +218,3 @@ def test_the_sentence_names_the_column_and_the_way_out():
         without_gaps(X, "factorization")
     with pytest.raises(UsageError, match="missing must be 'mean', 'zero' or None"):
         fill_values(X, "median")
-
-
-# --- weight rounds ---------------------------------------------------------------------------
-# Rounds of weights: what the callback is shown, and which of them are kept.
-
-
-ROUNDS_DATA, VALID = small_data(queries=4, documents=3), small_data(queries=2, documents=3, seed=1)
-ROUNDS = [np.eye(6)[k] for k in range(3)]
-
-
-def test_each_round_is_shown_with_its_loss_and_its_scores():
-    callback = Onlooker(valid=VALID)
-    rounds = WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1)
-    assert [rounds.see(coef, -float(k)) for k, coef in enumerate(ROUNDS)] == [False] * 3
-    assert callback.values == [0.0, -1.0, -2.0]
-    for k in range(3):
-        assert (callback.train_scores[k] == ROUNDS_DATA.X[:, k]).all()
-        assert (callback.valid_scores[k] == VALID.X[:, k]).all()
-    assert len(rounds) == 3
-
-
-def test_the_round_that_the_watch_likes_best_is_kept():
-    rounds = WeightRounds(ROUNDS_DATA, Onlooker(keep=2), None, n_jobs=1)
-    for coef in ROUNDS:
-        rounds.see(coef, 0.0)
-    assert rounds.best() == 2
-    assert (rounds.fitted().coef == ROUNDS[1]).all()
-
-
-def test_scores_that_are_known_are_shown_as_they_are_and_only_where_they_are_wanted():
-    callback, known = Onlooker(), np.arange(12.0)
-    WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
-    assert callback.train_scores[0] is known
-    callback = Onlooker()
-    callback.wants_train = False
-    assert not WeightRounds(ROUNDS_DATA, callback, None, n_jobs=1).see(ROUNDS[0], 0.0, known)
-    assert (callback.train_scores, callback.valid_scores) == ([None], [None])
-
-
-def test_the_watch_may_end_the_run():
-    assert WeightRounds(ROUNDS_DATA, Onlooker(stop_at=1), None, n_jobs=1).see(ROUNDS[0], 0.0)
-
-
-def test_gaps_of_train_and_valid_get_the_means_of_train():
-    X, other = ROUNDS_DATA.X.copy(), VALID.X.copy()
-    X[0, 0] = other[0, 0] = np.nan
-    callback = Onlooker(valid=replace(VALID, X=other))
-    rounds = WeightRounds(replace(ROUNDS_DATA, X=X), callback, "mean", n_jobs=1)
-    rounds.see(ROUNDS[0], 0.0)
-    mean = ROUNDS_DATA.X[1:, 0].mean()
-    assert callback.train_scores[0][0] == callback.valid_scores[0][0] == pytest.approx(mean)
-    assert rounds.fitted().fill[0] == pytest.approx(mean)

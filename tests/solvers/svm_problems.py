@@ -3,8 +3,7 @@
 import numpy as np
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import document_weight, order_weight
-from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.linear_objective import LinearObjective
 
 L2 = 0.05
 
@@ -18,15 +17,5 @@ def some_data(seed=0, queries=5, size=5, features=3):
 
 
 def problem_of(loss, data, l2=L2):
-    weight = order_weight(data)
-    return LinearProblem(
-        data.X,
-        data.indptr,
-        loss.bind(data),
-        float(weight.sum()),
-        l2=l2,
-        deviation=np.ones(data.n_features),
-        visited=np.flatnonzero(weight),
-        document_weight=document_weight(data),
-        traits=loss.traits,
-    )
+    scale = np.ones(data.n_features)
+    return LinearObjective(loss.bind(data), data, loss.traits, scale=scale, l2=l2)

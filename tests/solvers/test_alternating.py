@@ -1,4 +1,4 @@
-"""Alternating minimisation over targets and weights, and when the joint objective is convex."""
+"""Alternating minimisation over targets and weights, and joint convexity of the objective."""
 
 import math
 
@@ -9,13 +9,13 @@ from sklearn.isotonic import isotonic_regression
 from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError, UsageError
+from rankwright.errors import IncompatibleError
 from rankwright.losses import loss
-from rankwright.losses.base import order_weight
 from rankwright.models import Linear
-from rankwright.models.linear_problem import LinearProblem
+from rankwright.models.linear_objective import LinearObjective
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.solvers.alternating import Alternating, JointConvexity, joint_convexity
+from rankwright.rankers.joint_convexity import JointConvexity, sufficient_l2
+from rankwright.solvers.alternating import Alternating
 from rankwright.solvers.lbfgs import LBFGS
 
 # --- a toy: scores A w, targets the nearest that rise by one from row to row -----------------
@@ -76,8 +76,7 @@ def test_turns_end_in_the_minimum_of_the_marginal_objective():
     assert found.stopped == "the objective no longer changes"
 
 
-def test_the_watch_and_the_limit_stop_the_run():
-    assert Alternating().solve(Rising(), callback=lambda t, w, value: t == 2).iterations == 2
+def test_the_limit_stops_the_run():
     limited = Alternating(max_iter=3, tol=0.0).solve(Rising())
     assert (limited.iterations, limited.stopped) == (3, "max_iter was reached")
 
@@ -95,17 +94,17 @@ FORMS = [
 
 def retargeting(**parameters):
     made = loss("retarget", **parameters)
-    total = order_weight(DATA).sum()
-    bound = made.bind(DATA)
-    return LinearProblem(DATA.X, DATA.indptr, bound, total, l2=0.1, deviation=np.ones(6))
+    return LinearObjective(made.bind(DATA), DATA, made.traits, scale=np.ones(6), l2=0.1)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_no_half_of_a_turn_raises_the_joint_objective(form):
-    problem, marginal = retargeting(**form), []
-    found = Alternating(max_iter=15, tol=0.0).solve(
-        problem, callback=lambda t, w, value: marginal.append(problem.value(w))
-    )
+    problem = retargeting(**form)
+    found = Alternating(max_iter=15, tol=0.0).solve(problem)
+    marginal = [
+        Alternating(max_iter=turns, tol=0.0).solve(retargeting(**form)).value
+        for turns in range(1, 16)
+    ]
     start = problem.value(np.zeros(6))
     halves = np.column_stack([found.curve, marginal]).ravel()  # after (2), after the next (1)
     assert (np.diff([start, *halves]) <= 1e-9 * start).all()
@@ -153,8 +152,8 @@ def test_a_rate_below_one_is_a_projected_step_of_exponentiated_gradient():
     """On one query in the order of falling grades, no margins, from targets r."""
     scores, r = np.array([0.3, 1.0, -0.5, 0.8]), np.array([0.5, 0.25, 0.15, 0.1])
     data = RankingData.from_arrays(np.diag(scores), [3, 2, 1, 0], group_sizes=[4])
-    bound = loss("retarget", divergence="kl", margin="none").bind(data)
-    problem = LinearProblem(data.X, data.indptr, bound, 1.0, l2=0.0, deviation=np.ones(4))
+    made = loss("retarget", divergence="kl", margin="none")
+    problem = LinearObjective(made.bind(data), data, made.traits, scale=np.ones(4))
     p = np.exp(scores) / np.exp(scores).sum()
     moved = r * np.exp(-0.3 * (np.log(r / p) + 1.0))
     got = np.exp(problem.targets(np.ones(4), np.log(r), 0.3))
@@ -206,29 +205,23 @@ def smallest_curvature(l2, C_r):
     )
 
 
+EQUAL = np.array([0.5, 0.5])
+
+
 @pytest.mark.parametrize("C_r", [0.0, 1.5])
 def test_the_penalty_that_is_enough_makes_the_joint_hessian_positive(C_r):
-    report = joint_convexity(X, INDPTR, l2=0.01, divergence="kl", C_r=C_r)
+    needed = sufficient_l2(X, INDPTR, EQUAL, C_r)
     top = [np.linalg.norm(X[a:b], 2) ** 2 for a, b in ((0, 3), (3, 7))]
-    assert report.needed == pytest.approx(0.5 * sum(top) / (1 + C_r))
-    assert not report.holds
-    assert smallest_curvature(report.needed, C_r) >= 0.0
+    assert needed == pytest.approx(0.5 * sum(top) / (1 + C_r))
+    assert smallest_curvature(needed, C_r) >= 0.0
     assert smallest_curvature(0.01, C_r) < 0.0
 
 
-def test_square_needs_no_penalty_and_the_cone_has_none():
-    assert joint_convexity(X, INDPTR, l2=0.0).holds
-    cone = joint_convexity(X, INDPTR, l2=1e9, divergence="kl", domain="cone")
-    assert math.isinf(cone.needed)
-    assert not cone.holds
-
-
 def test_query_weights_and_sparse_features():
-    thin = joint_convexity(sparse.csr_array(X), INDPTR, l2=1.0, divergence="kl")
-    assert thin.needed == pytest.approx(joint_convexity(X, INDPTR, l2=1.0, divergence="kl").needed)
-    weight = np.array([0.25, 0.0])
-    weighted = joint_convexity(X, INDPTR, l2=1.0, divergence="kl", query_weight=weight)
-    assert weighted.needed == pytest.approx(0.25 * np.linalg.norm(X[:3], 2) ** 2)
+    thin = sufficient_l2(sparse.csr_array(X), INDPTR, EQUAL, 0.0)
+    assert thin == pytest.approx(sufficient_l2(X, INDPTR, EQUAL, 0.0))
+    weighted = sufficient_l2(X, INDPTR, np.array([0.25, 0.0]), 0.0)
+    assert weighted == pytest.approx(0.25 * np.linalg.norm(X[:3], 2) ** 2)
 
 
 def test_the_report_reads_as_a_sentence():
@@ -236,8 +229,6 @@ def test_the_report_reads_as_a_sentence():
     assert str(JointConvexity(1.0, 1.5)) == "perhaps not jointly convex: l2 is 1, and 1.5 is enough"
     assert str(JointConvexity(1.0, 0.0)) == "jointly convex, whatever l2"
     assert str(JointConvexity(1.0, math.inf)) == "no l2 makes sure of joint convexity"
-    with pytest.raises(UsageError, match="not 'cosine' on 'simplex'"):
-        joint_convexity(X, INDPTR, l2=1.0, divergence="cosine")
 
 
 # --- no margins and no C_r -------------------------------------------------------------------

@@ -55,15 +55,17 @@ def test_what_it_cannot_do_is_reported():
         ColumnGeneration().solve(problem_of(PositionSVM(), data, l2=0.0))
     with pytest.raises(IncompatibleError, match="column_generation needs a convex loss"):
         ranker("dorm", solver="column_generation").fit(data)
+    with pytest.raises(IncompatibleError, match="needs a loss that is unchanged by shifts"):
+        Ranker("squared", solver="column_generation").fit(data)
     with pytest.raises(IncompatibleError, match="bundle needs a convex loss, or a difference"):
         Ranker("lambdarank", solver="bundle").fit(data)
 
 
-def test_a_watcher_may_end_the_run():
+def test_the_limit_ends_the_run():
     problem = problem_of(PositionSVM(), some_data(), l2=1e-3)
-    for solver in (Bundle(tol=1e-9), ColumnGeneration(tol=1e-9)):
-        found = solver.solve(problem, callback=lambda t, w, value: t == 2)
-        assert (found.iterations, found.stopped) == (2, "the callback ended the run")
+    for solver in (Bundle(tol=1e-9, max_iter=2), ColumnGeneration(tol=1e-9, max_iter=2)):
+        found = solver.solve(problem)
+        assert (found.iterations, found.stopped) == (2, "max_iter was reached")
 
 
 # The dual problem of cutting planes against cvxpy, with its own bound on the error.

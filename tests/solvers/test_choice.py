@@ -189,7 +189,7 @@ def test_anyones_solver_is_as_good():
         needs: ClassVar[frozenset] = frozenset({"hess_vec"})
         steps: int = 3
 
-        def solve(self, problem, start=None, *, callback=None):
+        def solve(self, problem, start=None):
             """Do nothing."""
 
     own = Theirs()

@@ -36,8 +36,8 @@ def test_the_bounded_minimum_meets_the_optimality_conditions():
     assert np.abs(gradient[[0, 2]]).max() < 1e-8
 
 
-def test_the_watch_may_stop_the_run():
-    found = LBFGS().solve(Quadratic(), callback=lambda t, w, value: t == 2)
+def test_the_limit_stops_the_run():
+    found = LBFGS(max_iter=2).solve(Quadratic())
     assert found.iterations == len(found.curve) == 2
 
 

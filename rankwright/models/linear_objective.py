@@ -1,0 +1,391 @@
+"""The training objective of a linear model, as solvers minimise it.
+
+    J(v, b) = sum_q weight_q loss_q(s_q) / W + l2/2 |v|^2,
+    s = (X - 1 m') D^-1 v + b,    W = sum_q weight_q                                          (1)
+
+D contains the standard deviation of each feature, or ones; v = D w are the scaled weights. The
+intercept b is not penalised. It exists only if the loss is not shift-invariant; otherwise b = 0 and
+m = 0. The means m change neither the minimum nor the scores: they only separate b from v, which
+keeps L-BFGS and TRON well conditioned, and they are subtracted from the products, so that sparse X
+stays sparse. With g and H the gradient and Hessian of the loss in the scores, the gradient in v is
+D^-1 (X - 1 m')' g / W + l2 v, in b it is 1'g / W, and a Hessian product costs two products with X:
+
+    D^-1 (X - 1 m')' H (X - 1 m') D^-1 u / W + l2 u                                           (2)
+
+Solvers that visit single queries see (1) as the mean over the Q queries that have an order of
+
+    f_q(v) = Q/W weight_q loss_q(s_q) + l2/2 |v|^2                                            (3)
+
+Without the penalty, the gradient of f_q is Lipschitz with a constant of at most
+
+    2 Q/W  times the largest eigenvalue of  sum_i c_i (x_i - x)(x_i - x)'                     (4)
+
+over the documents of the query, with x_i scaled as in (1). c is the curvature of the loss: the
+Hessian of a sum over pairs or of a log-sum is a weighted graph Laplacian with c on its diagonal. It
+is at most 2 diag(c) and unchanged by shifts, so x is the mean of the x_i with weights c. For losses
+that are not shift-invariant x is 0 and x_i has a 1 for the intercept. If the loss has no curvature,
+|g_q| replaces c: a step of the inverse length then moves the scores of the query by less than 1.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rankwright.core.products import (
+    times_vector,
+    transposed_squares_times_vector,
+    transposed_times_vector,
+)
+from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, Traits
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import document_weight, order_weight, set_iteration
+
+
+class LinearObjective:
+    """Objective (1) of one data set.
+
+    Objectives of parts of the data can be added up. Give each of them ``l2=0`` and the
+    ``total_weight``, ``scale`` and ``center`` of all the data: then `value`, `grad`, `hess_vec`,
+    `squares`, `cut` and `concave_part` of all the data are the sums over the parts, without the
+    penalty, which `penalty` adds once. `precondition` is the `diagonal` of the summed squares.
+
+    Parameters
+    ----------
+    loss
+        The loss, bound to ``data``.
+    data : RankingData
+        Without missing values.
+    traits : Traits
+        Those of the loss.
+    scale : array of float64
+        D, with a number for each feature.
+    l2 : float
+        Penalty; may be changed between two runs of a solver.
+    center : array of float64, optional
+        m, the feature means. Without it the model has no intercept.
+    total_weight : float, optional
+        W; by default that of the queries of ``data`` that have an order.
+
+    Attributes
+    ----------
+    size : int
+        Number of variables: the scaled weights and, if there is one, the intercept, which is last.
+    n_parts : int
+        Number of queries that have an order.
+    """
+
+    def __init__(
+        self,
+        loss: Any,
+        data: RankingData,
+        traits: Traits,
+        *,
+        scale: F64,
+        l2: float = 0.0,
+        center: F64 | None = None,
+        total_weight: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        weight = order_weight(data)
+        self.l2, self.scale, self.center = l2, scale, center
+        self.size = data.n_features + (center is not None)
+        self.total_weight = total_weight or float(weight.sum()) or 1.0
+        self._loss, self._data, self._traits, self._n_jobs = loss, data, traits, n_jobs
+        self._parts = np.flatnonzero(weight)
+        self.n_parts = len(self._parts)
+        self._scores, self._gradient = np.empty(data.n_documents), np.empty(data.n_documents)
+        self._pass_start, self._curvature = np.zeros(self.size), np.empty(0)
+
+    @property
+    def strength(self) -> float:
+        """The penalty, as solvers name it."""
+        return self.l2
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.scale)
+
+    def weights(self, v: F64) -> tuple[F64, float]:
+        """Return the weights and the intercept in the scale of the data."""
+        if self.center is None:
+            return v / self.scale, 0.0
+        w = v[:-1] / self.scale
+        return w, float(v[-1] - self.center @ w)
+
+    def variables(self, w: F64, intercept: float = 0.0) -> F64:
+        """Return the variables that have these `weights`."""
+        if self.center is None:
+            return w * self.scale
+        return np.append(w * self.scale, intercept + float(self.center @ w))
+
+    def scores(self, v: F64) -> F64:
+        """Return the score of each document."""
+        w, intercept = self.weights(v)
+        s = times_vector(self._data.X, w, n_jobs=self._n_jobs)
+        if self.center is not None:
+            s += intercept
+        return s
+
+    # --- smooth solvers ----------------------------------------------------------------------
+
+    def value(self, v: F64) -> float:
+        """Return J."""
+        value: float = self._loss.value(self.scores(v)) / self.total_weight
+        return value + penalty(self.l2, v[: self.n_features])
+
+    def grad(self, v: F64, out: F64) -> float:
+        """Write the gradient in v to ``out`` and return J."""
+        value: float = self._loss.grad(self.scores(v), self._gradient) / self.total_weight
+        self._pull(out)
+        return value + penalty(self.l2, v[: self.n_features], out)
+
+    def hess_vec(self, u: F64, out: F64) -> None:
+        """Write the Hessian at the last `grad` times ``u`` to ``out``."""
+        self._loss.hess_vec(self.scores(u), self._gradient)
+        self._pull(out)  # (2)
+        penalty(self.l2, u[: self.n_features], out)
+
+    def precondition(self) -> F64:
+        """Return a positive diagonal that is roughly proportional to that of the Hessian."""
+        return diagonal(self.squares())
+
+    def squares(self) -> F64:
+        """Return the weighted sum of squares of each column of (1), the intercept included."""
+        X, weight = self._data.X, document_weight(self._data)
+        squares = transposed_squares_times_vector(X, weight, n_jobs=self._n_jobs)
+        if self.center is None:
+            return squares / self.scale**2
+        total = float(weight.sum())
+        sums = transposed_times_vector(X, weight, n_jobs=self._n_jobs)
+        squares += self.center * (self.center * total - 2.0 * sums)
+        return np.append(np.maximum(squares, 0.0) / self.scale**2, total)
+
+    # --- cutting planes ----------------------------------------------------------------------
+
+    def cut(self, v: F64) -> tuple[F64, float, float]:
+        """Return a, b and the convex part M(v) of the loss: a'v + b touches M from below."""
+        part = self._loss.convex_part if self._traits.difference else self._loss.grad
+        value = part(self.scores(v), self._gradient) / self.total_weight
+        a = self._pull(np.empty(self.size))
+        return a, value - float(a @ v), value
+
+    def concave_part(self, v: F64) -> tuple[F64, float] | None:
+        """Return the plane that touches N from below if the loss is M - N, otherwise None."""
+        if not self._traits.difference:
+            return None
+        value = self._loss.concave_part(self.scores(v), self._gradient) / self.total_weight
+        a = self._pull(np.empty(self.size))
+        return a, value - float(a @ v)
+
+    # --- targets -----------------------------------------------------------------------------
+
+    def targets(self, v: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
+        """Return the targets that the loss chooses for the scores of v.
+
+        With a ``rate`` below 1, for a mean of those scores and the targets ``near``.
+        """
+        s, targets = self.scores(v), np.empty(self._data.n_documents)
+        if near is not None:
+            s = rate * s + (1.0 - rate) * near
+        self._loss.targets(s, targets)
+        return targets
+
+    def with_targets(self, r: F64) -> LinearObjective:
+        """Return the objective of the loss with fixed targets ``r``."""
+        fixed = copy(self)
+        fixed._loss = self._loss.with_targets(r)
+        fixed._gradient = np.empty(self._data.n_documents)
+        return fixed
+
+    def by_column(self) -> Any:
+        """Return the problem of coordinate descent, whose penalties are to be set."""
+        return self._loss.by_column(
+            sparse.csc_array(self._data.X),
+            total_weight=self.total_weight,
+            deviation=self.scale,
+            n_jobs=self._n_jobs,
+        )
+
+    # --- single queries ----------------------------------------------------------------------
+
+    def begin_pass(self, t: int, v: F64) -> None:
+        """Sample the noise of pass ``t``, which starts at ``v``, if the loss has any."""
+        set_iteration(self._loss, t)
+        self._pass_start, self._curvature = v.copy(), np.empty(0)
+
+    def part_grad(self, parts: I64, v: F64, out: F64) -> float:
+        """Write the gradient of the mean of (3) over ``parts`` to ``out`` and return that mean."""
+        queries = self._parts[parts].tolist()
+        rows = self._rows_of(queries)
+        X = self._data.X[rows]
+        w, intercept = self.weights(v)
+        self._scores[rows] = times_vector(X, w, n_jobs=1) + intercept
+        value = 0.0
+        for q in queries:
+            value += self._loss.grad_queries(q, q + 1, self._scores, self._gradient)
+        share = self.n_parts / len(queries)
+        self._pull_rows(X, self._gradient[rows], out, n_jobs=1)
+        out *= share
+        return share * value / self.total_weight + penalty(self.l2, v[: self.n_features], out)
+
+    def part_smoothness(self, part: int, floor: float) -> float:
+        """Return (4) of ``part`` at the start of the pass, or ``floor`` if that is larger."""
+        if not len(self._curvature):
+            self._curvature = self._curvatures(self._pass_start)
+        rows = self._rows_of([int(self._parts[part])])
+        X, c = self._data.X[rows], self._curvature[rows]
+        share = 2.0 * self.n_parts / self.total_weight
+        trace = transposed_squares_times_vector(X, c, n_jobs=1) @ self.scale**-2.0
+        if self.center is None and share * trace <= floor:  # no eigenvalue exceeds the trace
+            return floor
+        return max(floor, share * self._largest_eigenvalue(X, c))
+
+    def _curvatures(self, v: F64) -> F64:
+        """Return c of (4) for all documents."""
+        c = np.empty(self._data.n_documents)
+        if self._traits.curvature:
+            self._loss.grad_curv(self.scores(v), self._gradient, c)
+            return c
+        self._loss.grad(self.scores(v), self._gradient)
+        query = self._data.query_of_row()
+        return np.sqrt(np.bincount(query, self._gradient**2))[query]
+
+    def _largest_eigenvalue(self, X: FloatMatrix, c: F64) -> float:
+        """Return the largest eigenvalue in (4): the squared spectral norm of the query."""
+        columns = np.arange(self.n_features) if isinstance(X, np.ndarray) else np.unique(X.indices)
+        Z = (X if isinstance(X, np.ndarray) else X[:, columns].toarray()) / self.scale[columns]
+        if self._traits.shift_invariant:
+            Z = Z - (c @ Z) / (c.sum() or 1.0)
+        elif self.center is not None:
+            mean = self.center / self.scale
+            others = max(0.0, float(mean @ mean - mean[columns] @ mean[columns]))
+            constant = np.full(len(c), np.sqrt(1.0 + others))  # absent columns are constant too
+            Z = np.column_stack([Z - mean[columns], constant])
+        return spectral_norm(np.sqrt(c)[:, None] * Z) ** 2
+
+    def _rows_of(self, queries: list[int]) -> slice | I64:
+        """Return the rows of a single query as a slice, those of several as numbers."""
+        begin = self._data.indptr
+        spans = [(int(begin[q]), int(begin[q + 1])) for q in queries]
+        if len(spans) == 1:
+            return slice(*spans[0])
+        return np.concatenate([np.arange(*span) for span in spans])
+
+    # --- gradients in the variables ------------------------------------------------------------
+
+    def _pull(self, out: F64) -> F64:
+        """Write the gradient in v to ``out``, without the penalty, and return it."""
+        return self._pull_rows(self._data.X, self._gradient, out, n_jobs=self._n_jobs)
+
+    def _pull_rows(self, X: FloatMatrix, g: F64, out: F64, *, n_jobs: int | None) -> F64:
+        """As `_pull`, for the documents ``X`` only, with gradient ``g`` in their scores."""
+        pulled = transposed_times_vector(X, g, n_jobs=n_jobs)
+        if self.center is not None:
+            total = float(g.sum())
+            pulled -= total * self.center
+            out[-1] = total / self.total_weight
+        out[: self.n_features] = pulled / (self.scale * self.total_weight)
+        return out
+
+
+def penalty(l2: float, w: F64, gradient: F64 | None = None) -> float:
+    """Return l2/2 |w|^2 and add its gradient to the first numbers of ``gradient``."""
+    if gradient is not None:
+        gradient[: len(w)] += l2 * w
+    return 0.5 * l2 * float(w @ w)
+
+
+def diagonal(squares: F64) -> F64:
+    """Return the diagonal of `LinearObjective.precondition` for these `LinearObjective.squares`."""
+    return 0.01 + squares / (squares.mean() or 1.0)
+
+
+def spectral_norm(A: FloatMatrix) -> float:
+    """Return the largest singular value of a matrix, from the Gram matrix of its shorter side."""
+    if 0 in A.shape:
+        return 0.0
+    wide = A if A.shape[0] < A.shape[1] else A.T
+    gram = wide @ wide.T
+    dense = gram if isinstance(gram, np.ndarray) else gram.toarray()
+    return float(np.sqrt(max(0.0, np.linalg.eigvalsh(dense.astype(np.float64))[-1])))
+
+
+# --- cutting planes with an intercept ----------------------------------------------------------
+
+
+_DOUBLINGS = 100  # of the distance within which the minimum over the intercept is searched
+_TRIES = 100  # intercepts between these bounds
+_GAP = 1e-12  # share of the value to which the minimum over the intercept is exact
+
+
+def minimise_with_planes(solver: Any, objective: LinearObjective, v: F64) -> SolveResult:
+    """Return the result of a solver by planes, which needs a penalty on every variable."""
+    problem = MinimisedIntercept(objective, float(v[-1]))
+    solution: SolveResult = solver.solve(problem, v[:-1])
+    problem.cut(solution.w)
+    return replace(solution, w=np.append(solution.w, problem.intercept))
+
+
+class MinimisedIntercept:
+    """The minimum of a convex objective (1) over its intercept, as a problem in v only.
+
+    Two planes that touch M at the same v, with slopes in b of opposite sign, have an average whose
+    slope is 0: it is a plane below the minimum over b. The two intercepts approach each other until
+    it touches.
+    """
+
+    def __init__(self, objective: LinearObjective, intercept: float) -> None:
+        self.size, self.strength, self.intercept = objective.size - 1, objective.l2, intercept
+        self._objective = objective
+
+    def concave_part(self, v: F64) -> None:
+        """Return None: the loss is convex."""
+
+    def cut(self, v: F64) -> tuple[F64, float, float]:
+        """Return a, b and the minimum of M(v) over the intercept: a'v + b touches it from below."""
+        low, high = self._bracket(v)
+        for _ in range(_TRIES):
+            share = 1.0 if high.slope <= 0.0 else max(0.0, low.slope / (low.slope - high.slope))
+            a, b = (1.0 - share) * low.a + share * high.a, (1.0 - share) * low.b + share * high.b
+            best = min(low, high, key=lambda plane: plane.value)
+            if best.value - float(a @ v) - b <= _GAP * abs(best.value):
+                break
+            crossing = share * low.intercept + (1.0 - share) * high.intercept
+            crossing += (low.value - high.value) / (high.slope - low.slope)
+            middle = self._plane(v, crossing)
+            low, high = (middle, high) if middle.slope < 0.0 else (low, middle)
+        self.intercept = best.intercept
+        return a, b, best.value
+
+    def _bracket(self, v: F64) -> tuple[_Plane, _Plane]:
+        """Return planes at two intercepts between which the minimum is, if there is one."""
+        low = high = self._plane(v, self.intercept)
+        for power in range(_DOUBLINGS):
+            if low.slope > 0.0:
+                low = self._plane(v, self.intercept - 2.0**power)
+            elif high.slope < 0.0:
+                high = self._plane(v, self.intercept + 2.0**power)
+            else:
+                break
+        return low, high
+
+    def _plane(self, v: F64, intercept: float) -> _Plane:
+        a, b, value = self._objective.cut(np.append(v, intercept))
+        return _Plane(a[:-1], b, float(a[-1]), intercept, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """A plane a'v + slope * intercept + b that touches M, with the value at the touching point."""
+
+    a: F64
+    b: float
+    slope: float
+    intercept: float
+    value: float
