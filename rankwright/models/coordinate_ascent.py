@@ -1,61 +1,84 @@
-"""Coordinate Ascent: linear scores whose weights are moved one at a time to raise a metric.
+"""Coordinate Ascent: a linear model whose weights are changed one at a time to improve a metric.
 
-From equal weights, features are visited in a sampled order, and each weight moves to where the
-metric is highest with the others held (`metzler2007linear`), by the line search below.
-Passes over the features go on until one gains less than ``tol``; then all begins again in
-another order, ``n_restarts`` times in all. Weights are kept at a sum of absolute values of 1, which
-changes no ranking. What is climbed is
+From equal weights, the features are visited in a random order. The weight of each feature moves to
+the value with the highest metric, while the other weights are fixed (`metzler2007linear`). Passes
+over the features continue until one of them gains less than ``tol``; then the search restarts with
+another order, ``n_restarts`` times in all. Weights are normalised to a sum of absolute values of 1,
+which changes no ranking. The objective is
 
     mean of the metric - reg |w - w_start|                                                      (1)
 
-Rows and queries are put in an order fixed by their content, so that shuffled rows and renamed
-queries change nothing.
+with both weight vectors normalised. As a function of one weight, a metric is a step function. For
+metrics that are sums over ranks (ndcg, dcg, precision and others; see
+`rankwright.metrics.along_line`) the exact search compares all steps within reach and moves to the
+middle of the best one, or to the nearest of several equal ones. RankLib's search tries steps that
+double in size: up, then down, then to a weight of 0. It works with any metric.
+
+Rows and queries are sorted by their content, so that the model does not depend on the order of the
+rows or on the names of the queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_whole, check_zero_or_more
+from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix
+from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.callbacks import until_interrupted
-from rankwright.models.linear import FittedLinear, WeightRounds, deviations, restored_weights
-from rankwright.solvers.oracle_log import OracleLog
+from rankwright.models.linear import FittedLinear, deviations, fill_values, filled, restored_weights
+
+REACH = 1000.0  # largest absolute weight, relative to the sum of all absolute weights
+_NARROW = 1e-9  # steps of the metric narrower than this cannot be separated by rounded scores
+_SAME = 1e-12  # values that differ by less are equal except for rounding
+_DEEP = 32.0  # mean number of ranks that count, above which "auto" uses RankLib's steps
+_STEPS = ("auto", "exact", "ranklib")
+_FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
+
+Penalty = Callable[[Any], Any]
+"""From changes of a weight, a number or an array, to the penalty of (1) after each."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CoordinateAscent(Part):
-    """A weight for each feature, moved one at a time to where the metric is highest.
+    """Linear weights changed one at a time, each to the value with the highest metric.
 
     Parameters
     ----------
     n_restarts : int
-        How often to begin, each time with another order of the features.
+        Number of searches, each with another order of the features.
     n_passes : int
-        The most passes over the features from one beginning.
+        Maximum number of passes over the features in one search.
     tol : float
-        A pass that gains less is the last.
+        End a search after a pass that gains less than this.
     reg : float
-        What is lost for the distance from the first weights; 0 is no regularisation.
-    steps, n_steps
-        See `rankwright.models.coordinate_ascent.LineSearch`.
+        Penalty on the distance from the first weights; 0 for no regularisation.
+    steps : "auto", "exact" or "ranklib"
+        Compare every change of the ranking, or use RankLib's doubling steps. "auto" is exact for
+        metrics of the first 32 ranks or fewer, on average over documents: lists of hundreds of
+        documents have too many changes. A metric that is not a sum over ranks, such as map, mrr
+        or err, always uses RankLib's steps.
+    n_steps : int
+        Number of steps in each direction of RankLib's search.
     scale : bool
-        Begin with weights that are equal for features of unit standard deviation.
+        Start with equal weights for features of unit standard deviation.
     missing : None, "mean" or "zero"
-        What stands for a missing value; None refuses them.
+        Replacement for missing values; None refuses them.
 
     Examples
     --------
@@ -74,62 +97,100 @@ class CoordinateAscent(Part):
     missing: str | None = None
 
     optimises_metric: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
-    def fit(
+    def check(self) -> None:
+        """Raise for parameters out of range."""
+        for name in ("n_restarts", "n_passes", "n_steps"):
+            check_whole(name, getattr(self, name), 1)
+        for name in ("tol", "reg"):
+            check_zero_or_more(name, getattr(self, name))
+        if self.steps not in _STEPS:
+            raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
+
+    def can_continue(self, fitted: FittedModel) -> bool:
+        """Return whether ``start=`` takes this fitted model."""
+        return isinstance(fitted, FittedLinear)
+
+    def rounds(
         self,
         metric: Metric,
         data: RankingData,
+        valid: RankingData | None = None,
         *,
-        callback: Callback,
         start: FittedLinear | None = None,
+        resume: Mapping[str, AnyArray] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
-    ) -> FittedLinear:
-        """Climb, from the weights of ``start`` where given; a round is a pass over the features.
+    ) -> Iterator[Round]:
+        """Yield a round after each pass over the features, from the weights of ``start``.
 
-        With validation data, any pass from any beginning may be the best there. Without, each round
-        shows the best weights so far.
+        With validation data, a round has the weights after its pass: the weights of any pass of any
+        search may be the best on that data. Without it, a round has the best weights so far.
         """
-        self._check()
-        rounds = WeightRounds(data, callback, self.missing, n_jobs=n_jobs)
-        deviation = deviations(rounds.features, document_weight(data), scale=self.scale)
-        climb = _Climb(
-            self,
-            metric,
-            data,
-            rounds.features,
-            deviation,
-            OracleLog(callback),
-            random_state,
-            n_jobs,
-        )
-        best, coef = -np.inf, np.zeros(data.n_features)
-        with until_interrupted(callback, rounds):
-            for value, w in climb.passes(None if start is None else start.coef * deviation):
-                if callback.valid is not None or value > best:
-                    best, coef = value, w / deviation
-                if rounds.see(coef, -best):
+        fill = fill_values(data.X, self.missing)
+        X = filled(data.X, fill, "linear")
+        valid_X = None if valid is None else filled(valid.X, fill, "linear")
+        deviation = deviations(X, document_weight(data), scale=self.scale)
+        home = np.full(data.n_features, 1.0 / max(data.n_features, 1))
+        if start is not None and start.coef.any():
+            home = start.coef * deviation
+            home /= np.abs(home).sum()
+        search = Search(self, metric, data, X, deviation, home, n_jobs)
+        earlier = [] if resume is None else _passes_of(resume, data.n_features)
+        passes: list[tuple[float, F64]] = []
+        best = 0  # index of the pass that the round of the model has
+        for restart in range(self.n_restarts):
+            w, value = home, search.value(home)
+            for number in range(self.n_passes):
+                before, replays = value, len(passes) < len(earlier)
+                if replays:
+                    value, w = earlier[len(passes)]
+                else:
+                    shuffle = stream(random_state, "coordinate_ascent", restart, number)
+                    value, w = search.visit(shuffle.permutation(data.n_features), w, value)
+                passes.append((value, w))
+                if valid is not None or value > passes[best][0]:
+                    best = len(passes) - 1
+                coef = passes[best][1] / deviation
+                valid_scores = None
+                if valid_X is not None and not replays:
+                    valid_scores = times_vector(valid_X, coef, n_jobs=n_jobs)
+                yield Round(
+                    len(passes),
+                    math.nan if replays else -passes[best][0],
+                    valid_scores,
+                    partial(FittedLinear, coef, fill, data.n_features),
+                    None if replays else partial(_arrays_of, passes[:]),
+                )
+                if value - before < self.tol or value == before:
                     break
-        return rounds.fitted()
-
-    def _check(self) -> None:
-        for name in ("n_restarts", "n_passes", "n_steps"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
-        for name in ("tol", "reg"):
-            if not getattr(self, name) >= 0.0:
-                raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        self.line_search().check()
-
-    def line_search(self) -> LineSearch:
-        """Return the search along one feature."""
-        return LineSearch(steps=self.steps, n_steps=self.n_steps, reg=self.reg)
 
     restore = staticmethod(restored_weights)
 
 
-class _Climb:
-    """One data set under way; weights are for features of unit deviation."""
+_PASSES = (
+    ArraySpec("values", "float64", ("passes",)),
+    ArraySpec("w", "float64", ("passes", "features")),
+)
+
+
+def _arrays_of(passes: list[tuple[float, F64]]) -> dict[str, AnyArray]:
+    """Return the value and the weights after each pass as arrays."""
+    return {
+        "values": np.array([value for value, _ in passes]),
+        "w": np.array([w for _, w in passes]),
+    }
+
+
+def _passes_of(resume: Mapping[str, AnyArray], n_features: int) -> list[tuple[float, F64]]:
+    """Return the value and the weights after each pass of an earlier run."""
+    check_arrays(_PASSES, resume, "the checkpoint", features=n_features)
+    return list(zip(resume["values"].tolist(), resume["w"], strict=True))
+
+
+class Search:
+    """The search on one data set. Weights are for features of unit deviation."""
 
     def __init__(
         self,
@@ -138,37 +199,27 @@ class _Climb:
         data: RankingData,
         X: FloatMatrix,
         deviation: F64,
-        log: OracleLog,
-        seed: int,
+        home: F64,
         n_jobs: int | None,
     ) -> None:
-        self._model, self._seed, self._deviation = model, seed, deviation
-        self._log = log
+        self._deviation, self._home, self._reg = deviation, home, model.reg
         rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
-        self._line = MetricLine(metric, ordered, n_jobs=n_jobs)
-        self._search = model.line_search()
         self._columns = _by_column(X, rows)
+        self._line = line = MetricLine(metric, ordered, n_jobs=n_jobs)
+        deep = model.steps == "auto" and line.depth > _DEEP
+        is_exact = model.steps != "ranklib" and line.exact and not deep
+        self._step = exact_step if is_exact else partial(ranklib_step, n_steps=model.n_steps)
 
-    def passes(self, start: F64 | None) -> Iterator[tuple[float, F64]]:
-        """Yield the value and the weights after each pass from each beginning."""
-        d = len(self._deviation)
-        equal = np.full(d, 1.0 / max(d, 1))
-        for restart in range(self._model.n_restarts):
-            w = equal.copy() if start is None or not start.any() else start / np.abs(start).sum()
-            home, value = w.copy(), self._line.value(self._scores(w))
-            for number in range(self._model.n_passes):
-                order = stream(self._seed, "coordinate_ascent", restart, number).permutation(d)
-                before, (value, w) = value, self._go_over(order, w, value, home)
-                yield value, w
-                if value - before < self._model.tol or value == before:
-                    break
+    def value(self, w: F64) -> float:
+        """Return the mean metric of weights ``w``."""
+        return self._line.value(self._scores(w))
 
-    def _go_over(self, order: AnyArray, w: F64, value: float, home: F64) -> tuple[float, F64]:
-        """Visit each feature once; return the value and the weights after that."""
+    def visit(self, order: I64, w: F64, value: float) -> tuple[float, F64]:
+        """Move the weight of each feature once; return the objective and the weights."""
         w, s = w.copy(), self._scores(w)
         for feature in order.tolist():
-            x = self._column(feature)
-            t, value = self._step(s, x, Along(w, feature, value, home))
+            x, penalty = self._column(feature), self._penalty(w, feature)
+            t, value = self._step(self._line, s, x, float(w[feature]), value, penalty)
             if t != 0.0:
                 w[feature] += t
                 s += t * x
@@ -177,32 +228,28 @@ class _Climb:
                 s /= size
         return value, w
 
-    def _step(self, s: F64, x: F64, along: Along) -> tuple[float, float]:
-        t, value = self._log.recall(
-            lambda: self._search.step(self._line, s, x, along), along.w, np.array([along.value])
-        )
-        return float(t[0]), float(value[0])
+    def _penalty(self, w: F64, feature: int) -> Penalty:
+        if self._reg:
+            return lambda t: self._reg * distance(w, feature, t, self._home)
+        return lambda _: 0.0  # the distance takes a pass over all weights
 
     def _scores(self, w: F64) -> F64:
-        s = np.zeros(self._columns.shape[0 if sparse.issparse(self._columns) else 1])
+        s = np.zeros(self._columns.shape[1])
         for feature in np.flatnonzero(w).tolist():
             s += w[feature] * self._column(feature)
         return s
 
     def _column(self, feature: int) -> F64:
-        column: F64
-        if sparse.issparse(self._columns):
-            column = self._columns[:, [feature]].toarray().ravel().astype(np.float64)
-        else:
-            column = self._columns[feature].astype(np.float64)
-        column /= self._deviation[feature]
+        values = self._columns[[feature]]
+        dense = values.toarray() if sparse.issparse(values) else values
+        column: F64 = dense.ravel().astype(np.float64) / self._deviation[feature]
         return column
 
 
-def _by_column(X: FloatMatrix, rows: AnyArray) -> AnyArray | sparse.csc_array[Any]:
-    """Return ``X[rows]`` with the values of each feature beside each other, copied once."""
+def _by_column(X: FloatMatrix, rows: I64) -> AnyArray | sparse.csr_array[Any]:
+    """Return the transpose of ``X[rows]``, with the values of a feature next to each other."""
     if not isinstance(X, np.ndarray):
-        return sparse.csc_array(X[rows])
+        return sparse.csr_array(X[rows].T)
     columns = np.empty((X.shape[1], len(rows)), X.dtype)
     for block in blocks(X):
         columns[:, block] = X[rows[block]].T
@@ -210,137 +257,68 @@ def _by_column(X: FloatMatrix, rows: AnyArray) -> AnyArray | sparse.csc_array[An
 
 
 # --- line search -----------------------------------------------------------------------------
-# The best step along one feature for a metric of rankings: exact, or by RankLib's steps.
-#
-# With the other weights held, a metric is a step function of one weight. For sums over ranks (ndcg,
-# dcg, p and others; see `rankwright.metrics.along_line`) the exact search looks at all of its steps
-# within reach and goes to the middle of the best one, the nearest of equals. RankLib's search tries
-# steps that double, up, then down, then to zero; it takes any metric. What is climbed is
-#
-#     mean of the metric - reg |w - w_start|                                                    (1)
-#
-# with both weights normalised to a sum of absolute values of 1.
 
 
-REACH = 1000.0  # how far a weight may go, where all weights together come to 1
-_NARROW = 1e-9  # changes closer than this are one: no score separates them
-_SAME = 1e-12  # values closer than this are equal but for rounding
-_DEEP = 32.0  # ranks that count on average, above which "auto" takes steps
-_STEPS = ("auto", "exact", "ranklib")
-_FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
+def exact_step(
+    line: MetricLine, s: F64, x: F64, weight: float, value: float, penalty: Penalty
+) -> tuple[float, float]:
+    """Return the best change of a weight over all steps of the metric, and the objective there.
 
-
-@dataclass(frozen=True, slots=True)
-class LineSearch:
-    """The best step along one feature for any metric: exact, or by RankLib's steps.
-
-    Parameters
-    ----------
-    steps : "auto", "exact" or "ranklib"
-        Look at every change of ranking; or at steps that double, up, then down, then to zero.
-        "auto" is exact for metrics of the first 32 ranks or fewer, on average over documents:
-        whole lists of hundreds of documents have too many changes. A metric that is not a sum over
-        ranks, such as map, mrr or err, always takes the steps.
-    n_steps : int
-        How many steps in each direction, for "ranklib".
-    reg : float
-        What a model loses for its distance from where it started.
+    ``s`` are the scores, ``x`` is the feature, and ``value`` the objective to be exceeded: if no
+    change does, the result is 0 and ``value``.
     """
-
-    steps: str = "auto"
-    n_steps: int = 25
-    reg: float = 0.0
-
-    def check(self) -> None:
-        """Refuse unknown steps."""
-        if self.steps not in _STEPS:
-            raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
-
-    def step(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
-        """Return the change of the weight that is best, and the value there; 0 if none is better.
-
-        ``s`` are the scores now, ``x`` the feature.
-        """
-        deep = self.steps == "auto" and line.depth > _DEEP
-        if self.steps != "ranklib" and line.exact and not deep:
-            return self._exact(line, s, x, along)
-        return self._ranklib(line, s, x, along)
-
-    def _exact(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
-        found = line.pieces(s, x, -REACH - along.weight, REACH - along.weight)
-        wide = np.diff(found.edges) > _NARROW
-        left, right = found.edges[:-1][wide], found.edges[1:][wide]
-        if not len(left):
-            return 0.0, along.value
-        t = _inner_points(left, right)
-        values = found.values[wide] - self._penalty(along, t)
-        best = values >= values.max() - _SAME
-        away = np.where((left <= 0.0) & (right >= 0.0), 0.0, np.minimum(abs(left), abs(right)))
-        chosen = int(np.flatnonzero(best)[np.argmin(away[best])])
-        if values[chosen] <= along.value + _SAME:
-            return 0.0, along.value
-        reached = line.value(s + t[chosen] * x) - float(self._penalty(along, t[chosen]))
-        return (float(t[chosen]), reached) if reached > along.value else (0.0, along.value)
-
-    def _ranklib(self, line: MetricLine, s: F64, x: F64, along: Along) -> tuple[float, float]:
-        best, best_value = 0.0, along.value
-        for direction in (1.0, -1.0, 0.0):
-            for t in self._doubling(direction, along.weight):
-                value = line.value(s + t * x) - float(self._penalty(along, t))
-                if value > best_value:
-                    best, best_value = t, value
-            if best_value > along.value:
-                break
-        return best, best_value
-
-    def _penalty(self, along: Along, t: F64 | float) -> F64 | float:
-        return self.reg * along.distance(t) if self.reg else 0.0
-
-    def _doubling(self, direction: float, weight: float) -> list[float]:
-        if direction == 0.0:
-            return [-weight]
-        step = _FIRST_STEP
-        if weight != 0.0 and step > 0.5 * abs(weight):
-            step = _STEP_BASE * abs(weight)
-        sizes = step * _STEP_SCALE ** np.arange(self.n_steps)
-        return [float(t) for t in direction * np.cumsum(sizes)]
+    pieces = line.pieces(s, x, -REACH - weight, REACH - weight)
+    wide = np.diff(pieces.edges) > _NARROW
+    left, right = pieces.edges[:-1][wide], pieces.edges[1:][wide]
+    if not len(left):
+        return 0.0, value
+    t = _inner_points(left, right)
+    values = pieces.values[wide] - penalty(t)
+    best = values >= values.max() - _SAME
+    size = np.where((left <= 0.0) & (right >= 0.0), 0.0, np.minimum(abs(left), abs(right)))
+    nearest = int(np.flatnonzero(best)[np.argmin(size[best])])
+    if values[nearest] <= value + _SAME:
+        return 0.0, value
+    change = float(t[nearest])
+    reached = line.value(s + change * x) - float(penalty(change))
+    return (change, reached) if reached > value else (0.0, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Along:
-    """Where a step along one feature begins.
+def ranklib_step(
+    line: MetricLine,
+    s: F64,
+    x: F64,
+    weight: float,
+    value: float,
+    penalty: Penalty,
+    *,
+    n_steps: int,
+) -> tuple[float, float]:
+    """Return the best change of a weight over RankLib's steps, as `exact_step`."""
+    first = _FIRST_STEP
+    if weight != 0.0 and first > 0.5 * abs(weight):
+        first = _STEP_BASE * abs(weight)
+    up = np.cumsum(first * _STEP_SCALE ** np.arange(n_steps))
+    best, best_value = 0.0, value
+    for changes in (up, -up, np.array([-weight])):
+        for t in changes.tolist():
+            reached = line.value(s + t * x) - float(penalty(t))
+            if reached > best_value:
+                best, best_value = t, reached
+        if best_value > value:
+            break
+    return best, best_value
 
-    Attributes
-    ----------
-    w : array
-        The weights, whose absolute values sum to 1.
-    feature : int
-        The one that may change.
-    value : float
-        The value to be exceeded, what is lost for the distance included.
-    home : array
-        Where the model started, normalised too.
-    """
 
-    w: F64
-    feature: int
-    value: float
-    home: F64
-
-    @property
-    def weight(self) -> float:
-        """The weight that may change."""
-        return float(self.w[self.feature])
-
-    def distance(self, t: F64 | float) -> F64:
-        """Return how far from home the weights are after a step t, all normalised."""
-        own, home = self.weight + np.asarray(t), self.home[self.feature]
-        others = np.delete(self.w, self.feature)
-        size = np.maximum(np.abs(others).sum() + np.abs(own), 1e-300)
-        squares = (others @ others + own**2) / size**2
-        product = (others @ np.delete(self.home, self.feature) + own * home) / size
-        gap: F64 = np.sqrt(np.maximum(squares - 2.0 * product + self.home @ self.home, 0.0))
-        return gap
+def distance(w: F64, feature: int, t: Any, home: F64) -> F64:
+    """Return the distance to ``home`` after each change ``t`` of a weight, all normalised."""
+    weight = w[feature] + np.asarray(t)
+    others = np.delete(w, feature)
+    size = np.maximum(np.abs(others).sum() + np.abs(weight), 1e-300)
+    squares = (others @ others + weight**2) / size**2
+    product = (others @ np.delete(home, feature) + weight * home[feature]) / size
+    gap: F64 = np.sqrt(np.maximum(squares - 2.0 * product + home @ home, 0.0))
+    return gap
 
 
 def _inner_points(left: F64, right: F64) -> F64:

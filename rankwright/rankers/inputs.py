@@ -1,4 +1,9 @@
-"""What `fit`, `predict` and `score` accept: arrays, sparse matrices, frames or RankingData."""
+"""Inputs of `fit`, `predict`, `rank` and `score`: arrays, sparse matrices, frames, RankingData.
+
+`ranking_data` converts the data of a fit. The other functions put data into the columns that a
+ranker was fitted on. `_table` reads the features of a frame for all of them, except if its grades
+and query ids are columns too: then `rankwright.data.frames` reads all columns.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +36,6 @@ from rankwright.data.frames import (
     frame_categories,
     frame_columns,
     listed,
-    recoded,
     refuse_other_index,
     refuse_roles_as_features,
     usual_column,
@@ -75,95 +79,76 @@ def ranking_data(
 ) -> RankingData:
     """Return the caller's data as RankingData; without ``qid`` all rows are one query.
 
-    ``features`` and ``drop`` name the columns of a frame, or of RankingData with feature names,
-    that are features and that are not. Columns of a frame that are not of the type category hold
-    ``categories`` where some are known.
+    ``features`` and ``drop`` choose the features among the columns of a frame, or of RankingData
+    with feature names. ``categories`` are the categories of columns of another type in a frame.
     """
-    dropped = listed(drop) if not isinstance(drop, tuple) or drop else []
+    columns = {"y": y, "qid": qid, "group_sizes": group_sizes}
+    columns |= {"sample_weight": sample_weight, "query_weight": query_weight}
+    selects = features is not None or bool(listed(drop))
     if isinstance(X, RankingData):
-        refuse_second_columns(
-            y=y,
-            qid=qid,
-            group_sizes=group_sizes,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-        )
-        return X if features is None and not dropped else _with_features(X, features, drop)
-    is_array = isinstance(X, np.ndarray) or sparse.issparse(X)
-    names = None if is_array else frame_columns(X)
-    if names is None and (features is not None or dropped):
-        given = "drop" if features is None else "features"
+        refuse_second_columns(**columns)
+        return _selected(X, features, drop) if selects else X
+    names = frame_columns(X)
+    if names is None and selects:
         raise UsageError(
-            f"{given}= names columns of a frame, but X is {type(X).__name__}, which has no column "
-            "names; select its columns yourself, as in X[:, [0, 2]]."
+            f"{'drop' if features is None else 'features'}= names columns of a frame, but X is "
+            f"{type(X).__name__}, which has no column names; select its columns yourself, as in "
+            "X[:, [0, 2]]."
         )
     if isinstance(qid, str) or isinstance(y, str):
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return _by_column_names(X, names, y, qid, weights, features, drop, categories)
-    if isinstance(X, str | PathLike):
-        as_feature_matrix(X)  # which says what to do with a path
-    if y is None:
+        return _data_of_columns(X, names, columns, features, drop, categories)
+    if y is None and not isinstance(X, str | PathLike):
         raise DataError(
             "learning requires y to be passed, but the target y is None: "
             "give the grade of each row, or RankingData."
         )
-    columns = None
+    coded: AllCategories = {}
     if names is not None:
         refuse_other_index(X, "X", y=y, qid=qid)
-        names, columns = _feature_columns(names, features, drop)
+        names = _chosen(names, features, drop)
         if features is None:
             refuse_roles_as_features(names)
         _refuse_grades_in_features(X, names, y)
-    known = {} if names is None else _named({**(categories or {}), **frame_categories(X)}, names)
-    table = X
-    if names is not None:
-        table = encoded_features(X, names, known) if known else _table(X, columns)
+        coded = _of_names({**(categories or {}), **frame_categories(X)}, names)
+    table = _table(X, names, coded)
     if qid is None and group_sizes is None:
+        with naming_features(names):
+            columns["group_sizes"] = [as_feature_matrix(table).shape[0]]
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=... "
             f"({how_to_route_qid()})",
             stacklevel=3,
         )
-        with naming_features(names):
-            group_sizes = [as_feature_matrix(table).shape[0]]
-    return RankingData.from_arrays(
-        table,
-        y,
-        qid=qid,
-        group_sizes=group_sizes,
-        sample_weight=sample_weight,
-        query_weight=query_weight,
-        feature_names=names,
-        categories=known,
-    )
+    return RankingData.from_arrays(table, **columns, feature_names=names, categories=coded)
 
 
 def eval_sets(
-    given: Any,
+    eval_set: Any,
     data: RankingData,
     read: Callable[[Any, RankingData], RankingData] | None = None,
 ) -> dict[str, RankingData]:
     """Return the caller's validation sets by name, in the columns of the training data.
 
-    One is called "valid"; several, in a list or tuple, "valid_0", "valid_1", ...; a mapping names
-    them. ``read`` makes ranking data of one of them.
+    A single set is called "valid"; several, in a list or tuple, "valid_0", "valid_1", ...; a
+    mapping names them. ``read`` converts a set to RankingData; by default `valid_data`.
     """
-    if isinstance(given, Mapping):
-        named = {str(name): one for name, one in given.items()}
-    elif isinstance(given, list | tuple) and all(
-        isinstance(one, RankingData | tuple | list) for one in given
+    if isinstance(eval_set, Mapping):
+        sets = {str(name): each for name, each in eval_set.items()}
+    elif isinstance(eval_set, list | tuple) and all(
+        isinstance(each, RankingData | tuple | list) for each in eval_set
     ):
-        names = ["valid"] if len(given) == 1 else [f"valid_{n}" for n in range(len(given))]
-        named = dict(zip(names, given, strict=True))
+        names = [f"valid_{n}" for n in range(len(eval_set))] if len(eval_set) != 1 else ["valid"]
+        sets = dict(zip(names, eval_set, strict=True))
     else:
-        named = {"valid": given}
-    if not named:
+        sets = {"valid": eval_set}
+    if not sets:
         raise UsageError("eval_set is empty; give a validation set, or leave it out.")
-    return {name: (read or valid_data)(one, data) for name, one in named.items()}
+    return {name: (read or valid_data)(each, data) for name, each in sets.items()}
 
 
 def valid_data(eval_set: Any, data: RankingData) -> RankingData:
     """Return the caller's validation set, in the columns of the training data."""
+    valid = eval_set
     if isinstance(eval_set, tuple | list):
         if len(eval_set) != 3:
             raise UsageError(
@@ -173,17 +158,12 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
         valid = data_in_columns(
             data.feature_names, *eval_set, where="the validation data", categories=data.categories
         )
-    elif isinstance(eval_set, RankingData):
-        valid = eval_set
-    else:
+    if not isinstance(valid, RankingData):
         raise UsageError(
             f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
             "rankwright.load reads a file as RankingData."
         )
-    columns = _columns_by_name(data.feature_names, valid.feature_names, "the validation data")
-    if columns is not None:
-        features = as_feature_matrix(_taken_columns(valid.X, columns))
-        valid = replace(valid, X=features, feature_names=data.feature_names)
+    valid = _in_columns(valid, data.feature_names, "the validation data")
     if valid.n_features != data.n_features:
         raise DataError(
             f"the validation data has {valid.n_features} features, the training data "
@@ -195,27 +175,20 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
     """Return the features of ``X`` in the columns the ranker was fitted on."""
     ranker._fitted()
+    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
     names = X.feature_names if isinstance(X, RankingData) else frame_columns(X)
-    known = getattr(ranker, "feature_names_in_", None)
-    if known is None and names is not None:
-        ordinary = default_names(ranker.n_features_in_)  # which a table of no names is written with
-        known = ordinary if set(names) == set(ordinary) else None
-    columns = _columns_by_name(known, names, "X")
-    categories = getattr(ranker, "categories_", None)
+    if expected is None and names is not None:
+        numbered = default_names(ranker.n_features_in_)  # tables write features without names so
+        expected = list(numbered) if {*names} == {*numbered} else None
+    features: FloatMatrix
     if isinstance(X, RankingData):
-        features: FloatMatrix = X.X
-        if X.categories:
-            features = recoded(features, X.feature_names, X.categories, categories, "X")
-        if columns is not None:
-            features = _taken_columns(features, columns)
+        features = _in_columns(X, expected, "X").in_categories(categories, "X").X
     else:
-        wanted = None if names is None else list(names if known is None else known)
-        with naming_features(wanted):
-            if wanted is not None and (categories or frame_categories(X)):
-                table = encoded_features(X, list(map(str, wanted)), categories)
-            else:
-                table = _table(X, columns)
-            features = as_feature_matrix(table)
+        if names is not None and expected is not None:
+            _refuse_missing(expected, names, "X")
+            names = expected
+        with naming_features(names):
+            features = as_feature_matrix(_table(X, names, categories))
     if features.shape[1] != ranker.n_features_in_:
         raise DataError(
             f"X has {features.shape[1]} features, but {type(ranker).__name__} is expecting "
@@ -226,7 +199,7 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
 
 
 def data_in_columns(
-    known: Sequence[str] | None,
+    expected: Sequence[str] | None,
     X: Any,
     y: Any,
     qid: Any,
@@ -234,95 +207,218 @@ def data_in_columns(
     where: str = "X",
     categories: AllCategories | None = None,
 ) -> RankingData:
-    """Return data with grades; of a frame the ``known`` features alone, whatever else it has."""
-    names = frame_columns(X)
-    if names is None or known is None:
-        return ranking_data(X, y, qid, categories=categories)
-    _columns_by_name(known, names, where)  # which names the one that is missing
-    return ranking_data(X, y, qid, features=[str(name) for name in known], categories=categories)
+    """Return data with grades; of a frame only the ``expected`` features."""
+    names, features = frame_columns(X), None
+    if names is not None and expected is not None:
+        _refuse_missing(expected, names, where)
+        features = [str(name) for name in expected]
+    return ranking_data(X, y, qid, features=features, categories=categories)
 
 
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
     """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
 
-    Of a frame ``qid`` and ``group`` may be names of columns. Query ids are found by
-    `query_column`, document ids under their usual names.
+    ``qid`` and ``group`` may name columns of a frame. Query ids are found by `query_column`,
+    document ids under their usual names.
     """
     features = features_like(ranker, X)
     names = frame_columns(X)
-    given: dict[str, Any] = {"qid": qid, "group": group}
+    roles: dict[str, Any] = {"qid": qid, "group": group}
     if names is not None:
-        column = columns_of_frame(X) if all(isinstance(name, str) for name in names) else None
         if qid is None:
-            given["qid"] = query_column(ranker, X)
-            if given["qid"] is None and getattr(ranker, "qid_column_", None) is not None:
+            roles["qid"] = query_column(ranker, X)
+            if roles["qid"] is None and getattr(ranker, "qid_column_", None) is not None:
                 raise DataError(
                     f"the ranker was fitted with queries from column {quoted(ranker.qid_column_)}, "
                     "which the frame does not have; name its column of query ids with qid=..., or "
                     "pass qid=[0] * len(frame) if all rows are one query."
                 )
-        if column is not None:
-            given["doc_id"] = usual_column("doc_id", _not_features(ranker, names))
-        for role, value in given.items():
+        if _are_text(names):
+            roles["doc_id"] = usual_column("doc_id", _not_features(ranker, names))
+        for role, value in roles.items():
             if isinstance(value, str):
-                if column is None:
-                    raise DataError("column names must be text; rename the columns first.")
-                given[role] = checked_ids(column(value), value, role)
-    if given["qid"] is None:
-        given["qid"] = np.zeros(features.shape[0], np.int64)
-    names_in = getattr(ranker, "feature_names_in_", None)
-    coded = getattr(ranker, "categories_", None)
+                roles[role] = checked_ids(columns_of_frame(X)(value), value, role)
+    if roles["qid"] is None:
+        roles["qid"] = np.zeros(features.shape[0], np.int64)
     return RankingData.from_arrays(
-        features, None, feature_names=names_in, categories=coded, **given
+        features,
+        None,
+        feature_names=getattr(ranker, "feature_names_in_", None),
+        categories=getattr(ranker, "categories_", None),
+        **roles,
     )
 
 
 def query_column(ranker: Any, X: Any) -> str | None:
-    """Return the column of query ids of a frame: that of the training data, or a usual name."""
+    """Return the column of query ids of a frame: as in the training data, or a usual name."""
     names = frame_columns(X)
-    if names is None or not all(isinstance(name, str) for name in names):
+    if names is None or not _are_text(names):
         return None
     free = _not_features(ranker, names)
     remembered = getattr(ranker, "qid_column_", None)
     return remembered if remembered in free else usual_column("qid", free)
 
 
-def _not_features(ranker: Any, names: Sequence[Any]) -> list[str]:
-    """Return those columns of a frame that the ranker does not know as features."""
-    known = set(map(str, getattr(ranker, "feature_names_in_", names)))
-    return [str(name) for name in names if str(name) not in known]
-
-
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
-    """Return RankingData, or a frame as such; without a column named like grades these are NaN."""
+    """Return RankingData, or a frame as RankingData; grades are NaN if it has no such column."""
     if isinstance(X, RankingData):
         return X
     names = frame_columns(X)
     if names is None:
-        what = f"a tuple of {len(X)} parts" if isinstance(X, tuple) else type(X).__name__
+        kind = f"a tuple of {len(X)} parts" if isinstance(X, tuple) else type(X).__name__
         raise UsageError(
-            f"{where} takes RankingData, or a frame with a column of query ids, not {what}; "
+            f"{where} takes RankingData, or a frame with a column of query ids, not {kind}; "
             "RankingData.from_arrays(X, y, qid=qid) makes RankingData of arrays."
         )
     ranker._fitted()
-    known = [str(name) for name in getattr(ranker, "feature_names_in_", [])] or None
-    _columns_by_name(known, names, "the frame")
+    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
+    label = usual_column("label", [n for n in map(str, names) if n not in (expected or ())]) or ""
     qid = qid or query_column(ranker, X)
-    free = [name for name in map(str, names) if known is None or name not in known]
-    label = usual_column("label", free) or ""
-    roles, features = choose_columns(
-        names, {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": label}, features=known
-    )
-    column = columns_of_frame(X)
-    coded = _named(getattr(ranker, "categories_", None), features)
-    categories = {**coded, **categories_of(column, features)}
-    data = RankingData.from_arrays(**arrays_of_columns(column, roles, features, categories))
+    data = data_in_columns(expected, X, label, qid, where="the frame", categories=categories)
     return data if label else without_grades(data)
 
 
 def without_grades(data: RankingData) -> RankingData:
-    """Return the data with grades that are not known: NaN."""
+    """Return the data with unknown grades: NaN."""
     return data._replace(y=np.full(data.n_documents, np.nan))
+
+
+# --- columns -----------------------------------------------------------------------------------
+
+
+def _table(X: Any, names: Sequence[Any] | None, categories: AllCategories | None) -> Any:
+    """Return the features of X as an array: of a frame the columns ``names``, with codes."""
+    if names is None:
+        return X
+    if categories or frame_categories(X):
+        return encoded_features(X, names, categories)
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    place = {str(name): number for number, name in enumerate(frame.columns)}
+    table = frame[:, [place[str(name)] for name in names]].to_numpy()
+    if table.dtype.kind not in "fiub":
+        for name, values in zip(names, table.T, strict=True):
+            value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
+            if value is not None:
+                raise DataError(
+                    f"column {quoted(name)} of X holds {brief(value)}, and features must be "
+                    'numbers or categories; make it a category for trees with astype("category"), '
+                    f"encode it as numbers, or leave the column out with drop=[{quoted(name)}]."
+                )
+    return table
+
+
+def _data_of_columns(
+    X: Any,
+    names: list[str] | None,
+    columns: dict[str, Any],
+    features: Any,
+    drop: Any,
+    categories: AllCategories | None,
+) -> RankingData:
+    """Return the data of a frame whose grades or query ids are a column given by name."""
+    y, qid = columns["y"], columns["qid"]
+    if names is None:
+        role = "qid" if isinstance(qid, str) else "y"
+        raise DataError(
+            f"{role}={brief(columns[role])} names a column, but X is not a frame; "
+            f"give {role} as an array with a value for each row."
+        )
+    if not all(column is None or isinstance(column, str) for column in (y, qid)):
+        raise DataError(
+            "y and qid must both be names of columns of the frame, as in fit(frame, 'label', "
+            "qid='qid'), or both be arrays."
+        )
+    if not _are_text(names):
+        raise DataError("column names must be text; rename the columns first.")
+    weights = {role: columns[role] for role in ("sample_weight", "query_weight")}
+    named = {role: column for role, column in weights.items() if isinstance(column, str)}
+    arrays = {r: w for r, w in weights.items() if w is not None and r not in named}
+    wanted = {**dict.fromkeys(USUAL_NAMES), **named, "label": y, "qid": qid}
+    roles, chosen = choose_columns(names, wanted, features=features, drop=drop)
+    column = columns_of_frame(X)
+    coded = {**_of_names(categories, chosen), **categories_of(column, chosen)}
+    return RankingData.from_arrays(**{**arrays_of_columns(column, roles, chosen, coded), **arrays})
+
+
+def _selected(data: RankingData, features: Any, drop: Any) -> RankingData:
+    """Return ranking data with the features that ``features`` and ``drop`` choose."""
+    if data.feature_names is None:
+        raise UsageError(
+            "features= and drop= go by names, and these features have none; give them names with "
+            "RankingData.from_arrays(..., feature_names=...)."
+        )
+    return _in_columns(data, _chosen(data.feature_names, features, drop), "X")
+
+
+def _in_columns(data: RankingData, names: Sequence[str] | None, where: str) -> RankingData:
+    """Return ranking data with the features ``names``; the data if they or its names are None."""
+    if names is None or data.feature_names is None or [*names] == [*data.feature_names]:
+        return data
+    _refuse_missing(names, data.feature_names, where)
+    place = {name: number for number, name in enumerate(data.feature_names)}
+    columns = [place[name] for name in names]
+    # np.take because indexing a dense matrix returns Fortran order
+    X = np.take(data.X, columns, axis=1) if isinstance(data.X, np.ndarray) else data.X[:, columns]
+    categories = _of_names(data.categories, names) or None
+    return replace(data, X=as_feature_matrix(X), feature_names=tuple(names), categories=categories)
+
+
+def _chosen(names: Sequence[Any], features: Any, drop: Any) -> list[str]:
+    """Return the names of the features."""
+    text = [str(name) for name in names]
+    wanted, dropped = listed(features), listed(drop) or []
+    for name in [*(wanted or []), *dropped]:
+        if name not in text:
+            raise DataError(unknown("column", name, text))
+    return [name for name in (text if wanted is None else wanted) if name not in dropped]
+
+
+def _of_names(categories: AllCategories | None, names: Sequence[str]) -> AllCategories:
+    return {name: values for name, values in (categories or {}).items() if name in names}
+
+
+def _training_names(ranker: Any) -> list[str] | None:
+    """Return the names of the features that a ranker was fitted on."""
+    names = getattr(ranker, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _not_features(ranker: Any, names: Sequence[Any]) -> list[str]:
+    """Return the columns of a frame that are not features of the ranker."""
+    expected = {*(_training_names(ranker) or map(str, names))}
+    return [name for name in map(str, names) if name not in expected]
+
+
+def _are_text(names: Sequence[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
+
+
+def _refuse_missing(expected: Sequence[str], names: Sequence[Any], where: str) -> None:
+    """Raise if a feature of the fitted ranker is not among the columns ``names``."""
+    text = dict.fromkeys(str(name) for name in names)
+    for name in map(str, expected):
+        if name not in text:
+            near = difflib.get_close_matches(name, text, n=1)
+            hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename what it is"
+            raise DataError(
+                f"the feature {quoted(name)} of the fitted ranker is missing in {where}{hint}."
+            )
+
+
+def _refuse_grades_in_features(X: Any, names: Sequence[str], y: Any) -> None:
+    for name in names:
+        if name.lower() in USUAL_NAMES["label"]:
+            values, grades = np.asarray(X[name]), np.asarray(y)
+            if values.shape == grades.shape and (values == grades).all():
+                raise DataError(
+                    f"column {quoted(name)} of X holds the grades themselves; leave it out of the "
+                    f"features, or pass the frame with y='{name}' and qid='...' as column names."
+                )
+
+
+# --- refusals and warnings --------------------------------------------------------------------
 
 
 def how_to_route_qid() -> str:
@@ -339,27 +435,27 @@ def how_to_route_qid() -> str:
 
 
 def refuse_misnamed(arguments: dict[str, Any]) -> None:
-    """Refuse arguments that other tools' ``fit`` has, and say what they are called here."""
+    """Raise for arguments that ``fit`` of other libraries takes, with their names here."""
     for name in arguments:
         hint = _MISNAMED.get(name, "help(Ranker.fit) shows what it takes")
         raise UsageError(f"fit takes no argument '{name}': {hint}.")
 
 
 def refuse_categories(ranker: Any, data: Any) -> None:
-    """Refuse categories where the model takes numbers alone; ``data`` is ranking data or parts."""
+    """Raise if the data, or its partitions, have categories and the model takes only numbers."""
     if not data.categories or getattr(ranker._part_of("model"), "takes_categories", False):
         return
-    named = list(data.categories)
-    shown = ", ".join(quoted(name) for name in named)
+    names = list(data.categories)
+    shown = ", ".join(map(quoted, names))
     raise IncompatibleError(
         f"model '{ranker.model_name}' of {type(ranker).__name__} takes numbers, and "
-        f"{shown} {'are categories' if len(named) > 1 else 'is a category'}; use a model of trees, "
-        f"such as LambdaMART, leave the column out with drop={named}, or encode it as numbers."
+        f"{shown} {'are categories' if len(names) > 1 else 'is a category'}; use a model of trees, "
+        f"such as LambdaMART, leave the column out with drop={names}, or encode it as numbers."
     )
 
 
 def refuse_overflow(ranker: Any, data: RankingData) -> None:
-    """Refuse features whose squares overflow, and warn of features far from 0 that hardly vary.
+    """Raise for features whose squares overflow; warn of features far from 0 that hardly vary.
 
     Models that only compare values, such as trees and rules, are exempt.
     """
@@ -403,7 +499,7 @@ def _ranges(X: FloatMatrix) -> tuple[F64, F64]:
 
 
 def nothing_to_rank(data: RankingData) -> str | None:
-    """Return why no ranking of ``data`` is better than another, None where one is."""
+    """Return the reason why all rankings of ``data`` are equally good, or None."""
     present = np.count_nonzero(data.sizes)
     if first_of_runs(data.y, data.indptr).sum() > present:
         return None
@@ -421,14 +517,14 @@ def nothing_to_rank(data: RankingData) -> str | None:
 
 
 def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
-    """Refuse data on which every ranking is as good as any other."""
-    why = nothing_to_rank(data)
-    if why is not None:
-        raise DataError(f"nothing to rank{where}: {why}.")
+    """Raise if all rankings of the data are equally good."""
+    reason = nothing_to_rank(data)
+    if reason is not None:
+        raise DataError(f"nothing to rank{where}: {reason}.")
 
 
 def warn_of_equal_grades(data: RankingData) -> None:
-    """Warn where no query has two grades: there is no order to learn."""
+    """Warn if no query has two grades: there is no order to learn."""
     if nothing_to_rank(data) is not None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
@@ -455,21 +551,18 @@ def has_same_queries(data: RankingData, other: RankingData) -> bool:
     """Return whether both hold the same queries, in any order, with equal grades and features."""
     if data is other:
         return True
-    if _shape(data) != _shape(other):
+    sizes = {(each.n_queries, each.n_documents, each.n_features) for each in (data, other)}
+    if len(sizes) > 1:
         return False
-    codes, others = (np.sort(query_codes(each)) for each in (data, other))
-    return bool((codes == others).all())
-
-
-def _shape(data: RankingData) -> tuple[int, int, int]:
-    return data.n_queries, data.n_documents, data.n_features
+    codes, other_codes = (np.sort(query_codes(each)) for each in (data, other))
+    return bool((codes == other_codes).all())
 
 
 def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
-    """Warn of a model that ranks nothing: the same score for documents that differ."""
+    """Warn of a model with the same score for documents of different grades."""
     if hasattr(model, "scores_of"):  # a score depends on the query too
         return
-    if getattr(model, "is_constant", None) is False:  # known without scoring
+    if getattr(model, "is_constant", None) is False:  # without scoring
         return
     rows = min(_LOOKED_AT, data.n_documents)
     scores = model.scores(data.X[:rows])
@@ -482,21 +575,21 @@ def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
 
 
 def warn_of_cut_queries(ranker: Any, data: RankingData) -> None:
-    """Warn where a query that is scored was fitted on too, with other documents.
+    """Warn if a query was also in the training data, with other documents.
 
-    That is what folds by rows do, such as a plain ``cv=3`` of scikit-learn's tools.
+    Folds of rows cut queries in this way, such as a plain ``cv=3`` of scikit-learn's tools.
     """
-    seen = getattr(ranker, "_fitted_queries", None)
-    if seen is None:
+    training = getattr(ranker, "_fitted_queries", None)
+    if training is None:
         return
-    ids, codes = seen
-    known = dict(zip(ids.tolist(), codes.tolist(), strict=True))
-    shared = np.array([number for number, one in enumerate(data.qid.tolist()) if one in known], int)
+    ids, codes = training
+    code_of = dict(zip(ids.tolist(), codes.tolist(), strict=True))
+    shared = np.array([n for n, qid in enumerate(data.qid.tolist()) if qid in code_of], int)
     if not len(shared):
         return
     part = data if len(shared) == data.n_queries else data.select(shared)
-    now = query_prints(part, n_jobs=ranker.n_jobs)[0].tolist()
-    cut = [one for one, code in zip(part.qid.tolist(), now, strict=True) if known[one] != code]
+    prints = query_prints(part, n_jobs=ranker.n_jobs)[0].tolist()
+    cut = [q for q, code in zip(part.qid.tolist(), prints, strict=True) if code_of[q] != code]
     if cut:
         warnings.warn(
             f"{len(cut)} of {data.n_queries} queries that are scored, such as {quoted(cut[0])}, "
@@ -505,134 +598,3 @@ def warn_of_cut_queries(ranker: Any, data: RankingData) -> None:
             "rankwright.cross_validate. (If these are different queries, give them different ids.)",
             stacklevel=3,
         )
-
-
-# --- frames ------------------------------------------------------------------------------------
-
-
-def _by_column_names(
-    X: Any,
-    names: list[str] | None,
-    y: Any,
-    qid: Any,
-    weights: dict[str, Any],
-    features: Any,
-    drop: Any,
-    categories: AllCategories | None,
-) -> RankingData:
-    if names is None:
-        named = "qid" if isinstance(qid, str) else "y"
-        raise DataError(
-            f"{named}={brief(qid if named == 'qid' else y)} names a column, but X is not a frame; "
-            f"give {named} as an array with a value for each row."
-        )
-    if not all(one is None or isinstance(one, str) for one in (y, qid)):
-        raise DataError(
-            "y and qid must both be names of columns of the frame, as in fit(frame, 'label', "
-            "qid='qid'), or both be arrays."
-        )
-    if not all(isinstance(name, str) for name in names):
-        raise DataError("column names must be text; rename the columns first.")
-    columns = {role: one for role, one in weights.items() if isinstance(one, str)}
-    arrays = {role: one for role, one in weights.items() if one is not None and role not in columns}
-    given: dict[str, Any] = {**dict.fromkeys(USUAL_NAMES), "qid": qid, "label": y, **columns}
-    roles, chosen = choose_columns(names, given, features=features, drop=drop)
-    column = columns_of_frame(X)
-    known = {**_named(categories, chosen), **categories_of(column, chosen)}
-    found = arrays_of_columns(column, roles, chosen, known)
-    return RankingData.from_arrays(**{**found, **arrays})
-
-
-def _taken_columns(X: FloatMatrix, columns: Sequence[int]) -> FloatMatrix:
-    """Return ``X[:, columns]`` in C order; indexing a dense matrix returns Fortran order."""
-    if not isinstance(X, np.ndarray):
-        return X[:, columns]
-    return cast(FloatMatrix, np.take(X, columns, axis=1))
-
-
-def _with_features(data: RankingData, features: Any, drop: Any) -> RankingData:
-    """Return ranking data with the chosen features alone."""
-    if data.feature_names is None:
-        raise UsageError(
-            "features= and drop= go by names, and these features have none; give them names with "
-            "RankingData.from_arrays(..., feature_names=...)."
-        )
-    names, columns = _feature_columns(data.feature_names, features, drop)
-    if columns is None:
-        return data
-    X = as_feature_matrix(_taken_columns(data.X, columns))
-    known = _named(data.categories, names) or None
-    return replace(data, X=X, feature_names=tuple(names), categories=known)
-
-
-def _feature_columns(
-    names: Sequence[Any], features: Any, drop: Any
-) -> tuple[list[str], list[int] | None]:
-    """Return the names of the features, and where they stand; None: all columns as they are."""
-    text = [str(name) for name in names]
-    wanted, dropped = listed(features), listed(drop) or []
-    for name in [*(wanted or []), *dropped]:
-        if name not in text:
-            raise DataError(unknown("column", name, text))
-    if wanted is None and not dropped:
-        return text, None
-    chosen = [name for name in (text if wanted is None else wanted) if name not in dropped]
-    return chosen, [text.index(name) for name in chosen]
-
-
-def _named(categories: AllCategories | None, names: Sequence[str]) -> AllCategories:
-    return {name: own for name, own in (categories or {}).items() if name in names}
-
-
-def _columns_by_name(
-    known: Sequence[str] | None, names: Sequence[str] | None, where: str
-) -> list[int] | None:
-    """Return where the ``known`` features stand among ``names``; None: as they are."""
-    if known is None or names is None:
-        return None
-    known, names = [str(name) for name in known], [str(name) for name in names]
-    if names == known:
-        return None
-    place = {name: number for number, name in enumerate(names)}
-    absent = [name for name in known if name not in place]
-    if absent:
-        near = difflib.get_close_matches(str(absent[0]), [str(name) for name in names], n=1)
-        hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename what it is"
-        raise DataError(
-            f"the feature {quoted(absent[0])} of the fitted ranker is missing in {where}{hint}."
-        )
-    return [place[name] for name in known]
-
-
-def _refuse_grades_in_features(X: Any, names: list[str], y: Any) -> None:
-    for name in names:
-        if str(name).lower() in USUAL_NAMES["label"]:
-            values, grades = np.asarray(X[name]), np.asarray(y)
-            if values.shape == grades.shape and (values == grades).all():
-                raise DataError(
-                    f"column {quoted(name)} of X holds the grades themselves; leave it out of the "
-                    f"features, or pass the frame with y='{name}' and qid='...' as column names."
-                )
-
-
-def _table(X: Any, columns: list[int] | None = None) -> Any:
-    """Return the features of X as an array: of a frame these columns alone, None for all."""
-    names = frame_columns(X)
-    if names is None:
-        return X
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)
-    if columns is not None:
-        frame, names = frame[:, columns], [names[column] for column in columns]
-    table = frame.to_numpy()
-    if table.dtype.kind not in "fiub":
-        for name, values in zip(names, table.T, strict=True):
-            value = next((v for v in values.tolist() if isinstance(v, str | date)), None)
-            if value is not None:
-                raise DataError(
-                    f"column {quoted(name)} of X holds {brief(value)}, and features must be "
-                    'numbers or categories; make it a category for trees with astype("category"), '
-                    f"encode it as numbers, or leave the column out with drop=[{quoted(name)}]."
-                )
-    return table

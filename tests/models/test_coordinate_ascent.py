@@ -1,4 +1,4 @@
-"""Coordinate Ascent: it climbs, it repeats itself, and it gets as high as RankLib's."""
+"""Coordinate Ascent: passes never lose, runs repeat, and results are as good as RankLib's."""
 
 import re
 
@@ -7,25 +7,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from small_data import Onlooker, small_data
+from small_data import small_data
 
 from rankwright import load, ranker
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.models.coordinate_ascent import REACH, Along, CoordinateAscent, LineSearch
+from rankwright.models import coordinate_ascent
+from rankwright.models.coordinate_ascent import (
+    REACH,
+    CoordinateAscent,
+    distance,
+    exact_step,
+    ranklib_step,
+)
 from rankwright.models.linear import FittedLinear
 
 DATA = small_data(queries=12, documents=12, features=5)
 
 
-def climb(name="ndcg@5", data=DATA, callback=None, start=None, seed=0, **parameters):
+def rounds_of(name="ndcg@5", data=DATA, valid=None, start=None, resume=None, seed=0, **parameters):
     model = CoordinateAscent(**{"n_restarts": 1, **parameters})
-    return model.fit(
-        metric(name), data, callback=callback or Onlooker(), start=start, random_state=seed
+    return list(
+        model.rounds(metric(name), data, valid, start=start, resume=resume, random_state=seed)
     )
+
+
+def climb(*arguments, **options):
+    return rounds_of(*arguments, **options)[-1].model()
+
+
+def losses_of(rounds):
+    return [r.loss for r in rounds]
 
 
 def reached(name, coef, data=DATA):
@@ -35,19 +50,18 @@ def reached(name, coef, data=DATA):
 @pytest.mark.parametrize("steps", ["exact", "ranklib"])
 @pytest.mark.parametrize("name", ["ndcg@5", "map", "mrr", "err@5", "p@3", "kendall"])
 def test_it_never_ends_below_its_start_and_no_pass_goes_down(name, steps):
-    callback = Onlooker()
     start = np.array([0.1, -0.3, 0.2, 0.2, -0.2])
-    model = climb(name, callback=callback, start=FittedLinear(start, None, 5), steps=steps)
-    assert reached(name, model.coef) >= reached(name, start)
-    assert (np.diff(callback.values) <= 0.0).all()
-    assert -callback.values[-1] == pytest.approx(reached(name, model.coef), abs=1e-9)
+    rounds = rounds_of(name, start=FittedLinear(start, None, 5), steps=steps)
+    coef = rounds[-1].model().coef
+    assert reached(name, coef) >= reached(name, start)
+    assert (np.diff(losses_of(rounds)) <= 0.0).all()
+    assert -rounds[-1].loss == pytest.approx(reached(name, coef), abs=1e-9)
 
 
 def test_a_measure_that_falls_is_brought_down():
-    callback = Onlooker()
-    model = climb("pair_error", callback=callback)
-    assert callback.values[-1] == pytest.approx(reached("pair_error", model.coef), abs=1e-9)
-    assert callback.values[-1] < reached("pair_error", np.ones(5) / DATA.X.std(axis=0))
+    last = rounds_of("pair_error")[-1]
+    assert last.loss == pytest.approx(reached("pair_error", last.model().coef), abs=1e-9)
+    assert last.loss < reached("pair_error", np.ones(5) / DATA.X.std(axis=0))
 
 
 def test_one_feature_decides_where_it_alone_tells_the_grades():
@@ -65,34 +79,39 @@ def test_weights_are_normalised_for_features_of_unit_deviation():
     assert np.abs(climb(scale=False).coef).sum() == pytest.approx(1.0)
 
 
-def test_without_valid_each_round_shows_the_best_so_far():
-    callback = Onlooker()
-    best = climb(callback=callback, n_restarts=4)
-    assert (np.diff(callback.values) <= 0.0).all()
-    assert reached("ndcg@5", best.coef) >= reached("ndcg@5", climb().coef)
+def test_without_valid_each_round_has_the_best_weights_so_far():
+    rounds = rounds_of(n_restarts=4)
+    assert (np.diff(losses_of(rounds)) <= 0.0).all()
+    assert reached("ndcg@5", rounds[-1].model().coef) >= reached("ndcg@5", climb().coef)
 
 
-def test_with_valid_every_pass_of_every_beginning_may_be_chosen():
+def test_with_valid_every_pass_of_every_search_is_a_round():
     valid = small_data(queries=12, documents=12, features=5, seed=1)
-    callback = Onlooker(valid=valid, keep=1)
-    chosen = climb(callback=callback, n_restarts=3)
-    assert valid.X @ chosen.coef == pytest.approx(callback.valid_scores[0])
-    one = Onlooker(valid=valid)
-    climb(callback=one, n_restarts=1)
-    assert callback.values[: len(one.values)] == one.values
-    assert len(callback.values) > len(one.values)
+    rounds, single = rounds_of(valid=valid, n_restarts=3), rounds_of(valid=valid, n_restarts=1)
+    for each in rounds:
+        assert valid.X @ each.model().coef == pytest.approx(each.valid_scores)
+    assert losses_of(rounds)[: len(single)] == losses_of(single)
+    assert len(rounds) > len(single)
 
 
-def test_ctrl_c_keeps_what_was_learnt_so_far():
-    class Impatient(Onlooker):
-        def on_iteration(self, t, value, train, valid):
-            super().on_iteration(t, value, train, valid)
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("with_valid", [False, True])
+def test_a_resumed_run_rebuilds_its_rounds_and_continues_with_the_same_bytes(with_valid):
+    valid = small_data(queries=12, documents=12, features=5, seed=1) if with_valid else None
+    whole = rounds_of(valid=valid, n_restarts=3, n_passes=3)
+    for number in (1, len(whole) // 2, len(whole)):
+        state = whole[number - 1].state()
+        again = rounds_of(valid=valid, n_restarts=3, n_passes=3, resume=state)
+        assert [r.number for r in again] == [r.number for r in whole]
+        for a, b in zip(again, whole, strict=True):
+            np.testing.assert_array_equal(a.model().coef, b.model().coef)
+        assert all(np.isnan(r.loss) and r.valid_scores is r.state is None for r in again[:number])
+        assert losses_of(again[number:]) == losses_of(whole[number:])
 
-    callback = Impatient()
-    model = climb(callback=callback)
-    assert callback.interrupted
-    assert DATA.X @ model.coef == pytest.approx(callback.train_scores[0])
+
+def test_a_state_of_other_features_is_refused():
+    state = rounds_of()[-1].state()
+    with pytest.raises(DataError, match="the array 'w' has the shape"):
+        rounds_of(data=small_data(features=4), resume=state)
 
 
 def test_regularisation_keeps_the_weights_near_their_start():
@@ -126,7 +145,7 @@ def test_sparse_features_give_the_same_weights():
 )
 def test_wrong_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        climb(**parameters)
+        CoordinateAscent(**parameters).check()
 
 
 @pytest.mark.parametrize("own", [{}, {"steps": "ranklib", "scale": False}])
@@ -155,6 +174,11 @@ def test_the_exact_search_gets_as_high_as_any_point_that_ranklib_visited(golden_
 # Steps along a feature: as good as any point of a dense grid; RankLib's by hand.
 
 
+def free(_):
+    """Return no penalty."""
+    return 0.0
+
+
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_the_exact_step_is_as_good_as_any_point_of_a_grid(seed):
@@ -164,9 +188,9 @@ def test_the_exact_step_is_as_good_as_any_point_of_a_grid(seed):
     )
     s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
     line = MetricLine(metric("ndcg@3"), data)
-    here = Along(np.array([1.0, 0.0]), 1, line.value(s), np.array([1.0, 0.0]))
-    t, value = LineSearch().step(line, s, x, here)
-    assert value == line.value(s + t * x) >= here.value
+    before = line.value(s)
+    t, value = exact_step(line, s, x, 0.0, before, free)
+    assert value == line.value(s + t * x) >= before
     reach = REACH * np.linspace(-1, 1, 301) ** 3
     assert value >= max(line.value(s + far * x) for far in reach) - 1e-12
 
@@ -176,12 +200,10 @@ def test_of_equally_good_places_the_nearest_is_taken_and_none_if_nothing_is_bett
     line = MetricLine(metric("p@1"), data)
     s = np.array([0.0, 1.0, 1.0, 0.0])
     x = np.array([1.0, 0.0, 0.0, 0.0])  # the first overtakes at t = 1; the second query stays
-    here = Along(np.array([0.5, 0.5]), 0, line.value(s), np.array([0.5, 0.5]))
-    t, value = LineSearch().step(line, s, x, here)
+    t, value = exact_step(line, s, x, 0.5, line.value(s), free)
     assert (value, t) == (1.0, pytest.approx(1.0 + 0.1))
-    there = Along(here.w, 0, 1.0, here.home)
-    assert LineSearch().step(line, s + t * x, x, there) == (0.0, 1.0)
-    assert LineSearch(steps="ranklib").step(line, s + t * x, x, there) == (0.0, 1.0)
+    assert exact_step(line, s + t * x, x, 0.5, 1.0, free) == (0.0, 1.0)
+    assert ranklib_step(line, s + t * x, x, 0.5, 1.0, free, n_steps=25) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", ["map", "err@5", "mrr"])
@@ -207,75 +229,56 @@ class Recorder:
 
 
 def test_ranklibs_steps_double_up_then_down_then_to_zero():
-    w = np.array([0.5, 0.5])
-    line = Recorder(best=0.5)
-    here = Along(w, 0, 0.0, w)
-    assert LineSearch(steps="ranklib", n_steps=3).step(line, w[:1], np.ones(1), here) == (0.0, 0.0)
+    line, x = Recorder(best=0.5), np.ones(1)
+    assert ranklib_step(line, np.array([0.5]), x, 0.5, 0.0, free, n_steps=3) == (0.0, 0.0)
     steps = [0.001, 0.003, 0.007]
     assert line.seen == pytest.approx([0.5 + t for t in steps] + [0.5 - t for t in steps] + [0.0])
-    small = np.array([0.001, 0.999])  # a first step of more than half the weight is 5 % of it
-    line = Recorder(best=0.001)
-    LineSearch(n_steps=2).step(line, small[:1], np.ones(1), Along(small, 0, 0.0, small))
+    line = Recorder(best=0.001)  # a first step of more than half the weight is 5 % of it
+    ranklib_step(line, np.array([0.001]), x, 0.001, 0.0, free, n_steps=2)
     assert line.seen[:2] == pytest.approx([0.001 * 1.05, 0.001 * 1.15])
 
 
 def test_ranklibs_steps_look_down_only_if_up_was_no_better():
-    w = np.array([0.5, 0.5])
     line = Recorder(best=0.504)
-    t, value = LineSearch(steps="ranklib", n_steps=3).step(
-        line, w[:1], np.ones(1), Along(w, 0, -0.004, w)
-    )
+    t, value = ranklib_step(line, np.array([0.5]), np.ones(1), 0.5, -0.004, free, n_steps=3)
     assert (t, value) == (pytest.approx(0.003), pytest.approx(-0.001))
     assert len(line.seen) == 3
 
 
 def test_the_distance_is_between_normalised_weights():
     w, home = np.array([0.25, -0.75]), np.array([0.5, 0.5])
-    here = Along(w, 0, 0.0, home)
     moved = np.array([0.25 + 1.0, -0.75]) / 2.0
-    assert here.distance(1.0) == pytest.approx(np.linalg.norm(moved - home))
-    assert here.distance(np.array([0.0])) == pytest.approx([np.linalg.norm(w - home)])
+    assert distance(w, 0, 1.0, home) == pytest.approx(np.linalg.norm(moved - home))
+    assert distance(w, 0, np.array([0.0]), home) == pytest.approx([np.linalg.norm(w - home)])
 
 
-def test_regularisation_forgoes_what_gains_less_than_its_distance():
+def test_regularisation_forgoes_gains_below_the_penalty():
     data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
     line = MetricLine(metric("p@1"), data)
     s, x = np.array([0.0, 1.0]), np.array([1.0, 0.0])
-    w = np.array([0.5, 0.5])
-    here = Along(w, 0, line.value(s), w)
-    assert LineSearch(reg=0.1).step(line, s, x, here)[0] > 1.0
-    assert LineSearch(reg=10.0).step(line, s, x, here) == (0.0, here.value)
+    w, before = np.array([0.5, 0.5]), line.value(s)
+
+    def step(reg):
+        return exact_step(line, s, x, 0.5, before, lambda t: reg * distance(w, 0, t, w))
+
+    assert step(0.1)[0] > 1.0
+    assert step(10.0) == (0.0, before)
 
 
 @pytest.mark.parametrize("steps", ["exact", "ranklib"])
-def test_without_regularisation_the_distance_is_not_computed(steps):
-    class Nowhere(Along):
-        def distance(self, t):
-            raise AssertionError("the distance from home costs a look at all weights")
+def test_without_regularisation_the_distance_is_not_computed(steps, monkeypatch):
+    def unused(*_):
+        raise AssertionError("the distance takes a pass over all weights")
 
-    data = RankingData.from_arrays(np.zeros((2, 1)), [1, 0], qid=[0, 0])
-    line = MetricLine(metric("p@1"), data)
-    s, x, w = np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
-    t, value = LineSearch(steps=steps).step(line, s, x, Nowhere(w, 0, line.value(s), w))
-    assert t > 1.0
-    assert value == 1.0
+    monkeypatch.setattr(coordinate_ascent, "distance", unused)
+    assert len(rounds_of(steps=steps)) > 0
 
 
 def test_auto_is_exact_for_first_ranks_and_takes_steps_for_long_lists():
-    rng = np.random.default_rng(0)
-    data = RankingData.from_arrays(
-        rng.normal(size=(100, 2)), rng.integers(0, 3, 100), qid=[0] * 100
-    )
-    s, x = data.X[:, 0].copy(), data.X[:, 1].copy()
-    w = np.array([1.0, 0.0])
+    data = small_data(queries=1, documents=100, features=5)
     for name, own, other in (("ndcg@10", "exact", "ranklib"), ("ndcg", "ranklib", "exact")):
-        line = MetricLine(metric(name), data)
-        here = Along(w, 1, line.value(s), w)
-        chosen = LineSearch().step(line, s, x, here)
-        assert chosen == LineSearch(steps=own).step(line, s, x, here)
-        assert chosen != LineSearch(steps=other).step(line, s, x, here)
-
-
-def test_an_unknown_kind_of_steps_is_reported():
-    with pytest.raises(UsageError, match="steps must be 'auto', 'exact' or 'ranklib', not 'fast'"):
-        LineSearch(steps="fast").check()
+        automatic, same, different = (
+            climb(name, data, steps=steps, n_passes=1).coef for steps in ("auto", own, other)
+        )
+        assert (automatic == same).all()
+        assert (automatic != different).any()
