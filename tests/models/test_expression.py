@@ -1,32 +1,35 @@
-"""The compiled evaluator against a recursive twin, and what fitting a formula promises."""
+"""Values of formulas against a recursive twin, and what fitting a formula promises."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.expression import shapley, value
+from reference.expression import value
 from scipy import sparse
-from small_data import Onlooker, small_data
+from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
-from rankwright.models.expression import Evolve, Expression
-from rankwright.models.formula import BINARY, UNARY, FittedExpression, columns_of, postfix, text
+from rankwright.models.expression import Expression, FittedExpression
+from rankwright.models.formula import BINARY, UNARY, columns_of, size, text
+from rankwright.rankers.fitting import last_model
 
 X1, X2, X3 = ("x", 0), ("x", 1), ("x", 2)
 NDCG = metric("ndcg@10")
 QUICK = Expression(population=40, n_generations=5)
 
 
-def fitted(tree, n_features=3, means=None, fill=None):
-    code, values = postfix(tree)
-    used = columns_of(tree)
-    base = np.zeros(len(used)) if means is None else np.asarray(means, float)[used]
-    return FittedExpression(code, values, base, fill, n_features, text(tree))
+def fitted(tree, n_features=3, fill=None):
+    return FittedExpression(tree, fill, n_features)
+
+
+def fit(model=QUICK, metric_=NDCG, data=None, **options):
+    return last_model(model.rounds(metric_, small_data() if data is None else data, **options))
 
 
 wild = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -44,7 +47,7 @@ few_rows = st.lists(st.tuples(wild, wild, wild), min_size=1, max_size=4)
 
 
 @given(formulas, few_rows)
-def test_the_compiled_evaluator_is_its_recursive_twin(tree, rows):
+def test_values_are_those_of_the_recursive_twin(tree, rows):
     X = np.array(rows)
     expected = [value(tree, row) for row in X]
     found = fitted(tree).scores(X)
@@ -69,25 +72,9 @@ def test_float32_and_sparse_data_have_the_same_scores():
         assert (model.scores(other) == model.scores(X.astype(np.float64))).all()
 
 
-# --- contributions ---------------------------------------------------------------------------
-
-
-@given(formulas, st.lists(st.floats(-3, 3), min_size=6, max_size=6))
-def test_contributions_are_shapley_values_and_sum_to_the_score(tree, numbers):
-    row, means = np.array(numbers[:3]), np.array(numbers[3:])
-    model = fitted(tree, means=means)
-    (found,) = model.contributions(row[None])
-    expected = shapley(tree, row, means, columns_of(tree))
-    scale = max(1.0, *map(abs, expected.values()), abs(value(tree, means)))
-    assert abs(found.sum() - value(tree, row)) <= 1e-9 * scale
-    for j in range(3):
-        assert abs(found[j] - expected.get(j, 0.0)) <= 1e-9 * scale
-    assert found[-1] == pytest.approx(value(tree, means))
-
-
-def test_a_product_is_shared_equally_and_a_term_goes_to_its_feature():
-    model = fitted(("-", ("*", X1, X2), X3))
-    assert model.contributions(np.array([[2.0, 3.0, 5.0]])).tolist() == [[3.0, 3.0, -5.0, 0.0]]
+def test_a_formula_has_no_contributions_of_features():
+    with pytest.raises(UsageError, match="not a sum over features; print the formula"):
+        fitted(X1).contributions(np.ones((2, 3)))
 
 
 # --- fitting ---------------------------------------------------------------------------------
@@ -103,29 +90,33 @@ def planted(queries=20, documents=15, seed=0):
 
 def test_it_finds_a_planted_formula():
     data, fresh = planted(), planted(seed=1)
-    model = Expression(population=200, n_generations=25).fit(NDCG, data, callback=Onlooker())
+    model = fit(Expression(population=200, n_generations=25), data=data)
     for part in (data, fresh):
         assert evaluate(part, model.scores(part.X), "ndcg")["ndcg"] == pytest.approx(1.0, abs=1e-3)
     assert columns_of(model.formula) == [0, 1, 2]
 
 
-def test_the_loss_is_the_negative_measure_and_never_rises():
-    data, callback = small_data(), Onlooker()
-    model = QUICK.fit(NDCG, data, callback=callback)
-    assert callback.values == sorted(callback.values, reverse=True)
-    assert len(callback.values) == 5
-    scores = model.scores(data.X)
-    mean = evaluate(data, scores, "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
-    assert -callback.values[-1] == pytest.approx(mean, abs=1e-12)
-    assert (callback.train_scores[-1] == scores).all()
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_the_negative_measure_and_never_rises(seed):
+    data = small_data()
+    rounds = list(QUICK.rounds(NDCG, data, random_state=seed))
+    losses = [round_.loss for round_ in rounds]
+    assert losses == sorted(losses, reverse=True)
+    assert [round_.number for round_ in rounds] == [1, 2, 3, 4, 5]
+    for round_ in rounds:
+        scores = round_.model().scores(data.X)
+        mean = evaluate(data, scores, "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
+        assert -round_.loss == pytest.approx(mean, abs=1e-12)
+        assert round_.valid_scores is None
 
 
 def test_a_measure_that_falls_is_brought_down():
-    data, callback = small_data(), Onlooker()
-    model = QUICK.fit(metric("pair_error"), data, callback=callback)
-    assert callback.values == sorted(callback.values, reverse=True)
-    found = evaluate(data, model.scores(data.X), "pair_error")["pair_error"]
-    assert found == pytest.approx(callback.values[-1])
+    data = small_data()
+    rounds = list(QUICK.rounds(metric("pair_error"), data))
+    losses = [round_.loss for round_ in rounds]
+    assert losses == sorted(losses, reverse=True)
+    found = evaluate(data, rounds[-1].model().scores(data.X), "pair_error")["pair_error"]
+    assert found == pytest.approx(losses[-1])
     assert found < 0.35
 
 
@@ -134,52 +125,71 @@ def test_file_order_never_flatters_a_formula():
     data = small_data()
     best_first = np.lexsort((-data.y, data.query_of_row()))
     sorted_data = replace(data, X=data.X[best_first], y=data.y[best_first])
-    ours, theirs = (QUICK.fit(NDCG, one, callback=Onlooker()) for one in (data, sorted_data))
-    assert ours.written == theirs.written
+    ours, theirs = (fit(data=one) for one in (data, sorted_data))
+    assert ours.formula == theirs.formula
     assert columns_of(ours.formula)
 
 
-def test_the_watch_chooses_the_generation():
+def test_each_round_has_the_scores_of_the_validation_data():
+    valid = small_data(seed=1)
+    for round_ in QUICK.rounds(NDCG, small_data(), valid):
+        assert (round_.valid_scores == round_.model().scores(valid.X)).all()
+
+
+def test_the_seed_and_not_the_threads_decide():
+    first = fit(random_state=1, n_jobs=1)
+    assert fit(random_state=1, n_jobs=3).formula == first.formula
+    assert fit(random_state=2).formula != first.formula
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_it_resumes_with_the_same_rounds(stop):
     data, valid = small_data(), small_data(seed=1)
-    early = QUICK.fit(NDCG, data, callback=Onlooker(valid, keep=2))
-    stopped = QUICK.fit(NDCG, data, callback=Onlooker(valid, stop_at=2))
-    assert early.written == stopped.written
-    callback = Onlooker(valid)
-    last = QUICK.fit(NDCG, data, callback=callback)
-    assert (callback.valid_scores[-1] == last.scores(valid.X)).all()
+    rounds = list(QUICK.rounds(NDCG, data, valid))
+    resumed = list(QUICK.rounds(NDCG, data, valid, resume=rounds[stop - 1].state()))
+    assert [round_.number for round_ in resumed] == [1, 2, 3, 4, 5]
+    for before, after in zip(rounds, resumed, strict=True):
+        assert after.model().formula == before.model().formula
+        if after.number <= stop:
+            assert np.isnan(after.loss)
+            assert after.valid_scores is None
+            assert after.state is None
+        else:
+            assert after.loss == before.loss
+            assert after.valid_scores.tobytes() == before.valid_scores.tobytes()
+            assert after.state()["population"].tobytes() == before.state()["population"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"best": np.zeros(3, np.uint8)},
+        {"population": np.frombuffer(b'[["x", 6]]', np.uint8)},
+        {"population": np.zeros(3)},
+        {"more": np.zeros(3)},
+    ],
+)
+def test_a_damaged_state_is_refused(change):
+    state = next(QUICK.rounds(NDCG, small_data())).state()
+    with pytest.raises(DataError):
+        list(QUICK.rounds(NDCG, small_data(), resume={**state, **change}))
 
 
 def test_it_goes_on_from_a_formula():
     data = small_data()
-    first = QUICK.fit(NDCG, data, callback=Onlooker())
-    callback = Onlooker()
-    replace(QUICK, n_generations=1).fit(NDCG, data, callback=callback, start=first, random_state=5)
+    first = fit()
+    assert QUICK.can_continue(first)
+    (again,) = replace(QUICK, n_generations=1).rounds(NDCG, data, start=first, random_state=5)
     value = evaluate(data, first.scores(data.X), "ndcg(ties=mean)@10")["ndcg(ties=mean)@10"]
-    assert -callback.values[0] >= value - 1e-12
-
-
-def test_ctrl_c_keeps_the_best_formula_so_far():
-    class Impatient(Onlooker):
-        def on_iteration(self, t, *rest):
-            super().on_iteration(t, *rest)
-            if t == 2:
-                raise KeyboardInterrupt
-            return False
-
-    callback = Impatient()
-    model = QUICK.fit(NDCG, small_data(), callback=callback)
-    assert callback.interrupted
-    assert (model.scores(small_data().X) == callback.train_scores[1]).all()
+    assert -again.loss >= value - 1e-12
 
 
 def test_query_weights_count_as_in_the_measure():
     data = small_data()
     odd = (np.arange(data.n_queries) % 2).astype(float)
-    callback, alone = Onlooker(), Onlooker()
-    QUICK.fit(NDCG, replace(data, query_weight=odd), callback=callback)
-    part = data.select(np.flatnonzero(odd))
-    QUICK.fit(NDCG, part, callback=alone)
-    assert callback.values[0] == pytest.approx(alone.values[0], abs=1e-12)
+    whole = next(QUICK.rounds(NDCG, replace(data, query_weight=odd)))
+    part = next(QUICK.rounds(NDCG, data.select(np.flatnonzero(odd))))
+    assert whole.loss == pytest.approx(part.loss, abs=1e-12)
 
 
 def test_missing_values_are_refused_or_filled():
@@ -188,32 +198,29 @@ def test_missing_values_are_refused_or_filled():
     X[3, 0] = X[7, 1] = np.nan
     gaps = replace(data, X=X)
     with pytest.raises(DataError, match=r"feature column 0 has missing values .* formula model"):
-        QUICK.fit(NDCG, gaps, callback=Onlooker())
-    model = replace(QUICK, missing="zero").fit(NDCG, gaps, callback=Onlooker())
+        fit(data=gaps)
+    model = fit(replace(QUICK, missing="zero"), data=gaps)
     assert (model.scores(X) == model.scores(np.nan_to_num(X))).all()
-    assert np.isfinite(model.contributions(X)).all()
 
 
 def test_without_a_query_that_counts_it_still_answers():
     data = replace(small_data(), y=np.zeros(600))
-    callback = Onlooker()
-    QUICK.fit(metric("ndcg(empty=skip)@10"), data, callback=callback)
-    assert callback.values == [0.0] * 5
+    rounds = QUICK.rounds(metric("ndcg(empty=skip)@10"), data)
+    assert [round_.loss for round_ in rounds] == [0.0] * 5
 
 
 def test_it_says_what_it_goes_by_and_reads_back():
     data = replace(small_data(), feature_names=tuple("abcdef"))
-    model = QUICK.fit(NDCG, data, callback=Onlooker())
-    assert model.written == text(model.formula, "abcdef")
-    assert f"score = {model.written}" in model.describe("abcdef")
+    model = fit(data=data)
+    assert f"score = {text(model.formula, 'abcdef')}" in model.describe("abcdef")
     again = Expression.restore(model.arrays(), model.texts(), 6)
     assert (again.scores(data.X) == model.scores(data.X)).all()
-    assert (again.written, again.describe("abcdef")) == (model.written, model.describe("abcdef"))
+    assert (again.formula, again.describe("abcdef")) == (model.formula, model.describe("abcdef"))
 
 
 def test_a_formula_of_features_that_are_not_there_is_refused():
     model = fitted(("+", X1, X3))
-    with pytest.raises(DataError, match="does not match its features"):
+    with pytest.raises(DataError, match="is damaged, or has other features"):
         Expression.restore(model.arrays(), model.texts(), 2)
 
 
@@ -230,129 +237,67 @@ def test_a_description_says_what_division_by_zero_is():
     [
         ({"max_nodes": 0}, "max_nodes must be 1 or more, not 0"),
         ({"max_depth": 0}, "max_depth must be 1 or more, not 0"),
-        ({"max_features": 17}, "max_features must be at most 16, not 17"),
+        ({"max_depth": 101}, "max_depth must be at most 100, not 101"),
+        ({"population": 0}, "population must be 1 or more, not 0"),
+        ({"n_generations": 0}, "n_generations must be 1 or more"),
+        ({"population": 3, "elites": 4}, "elites must be at most population, 3"),
         ({"elites": 500}, "elites must be at most population"),
+        ({"crossover": 1.5}, "crossover must be a share from 0 to 1, not 1.5"),
+        ({"parsimony": -1.0}, "parsimony must be 0 or more"),
         ({"missing": "median"}, "missing must be 'mean', 'zero' or None"),
     ],
 )
 def test_impossible_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        Expression(**parameters).fit(NDCG, small_data(), callback=Onlooker())
+        fit(Expression(**parameters))
 
 
-# --- evolution -------------------------------------------------------------------------------
-# Evolution on candidates whose fitness is known: bit strings as whole numbers.
+# --- generations -----------------------------------------------------------------------------
 
 
-BITS = 24
+def generations(model, fitness, columns=range(6), start=None):
+    """Return the generations of a run in which ``fitness`` replaces the metric."""
+    population = model.first_generation(start, columns, 0)
+    out = [population]
+    for t in range(1, model.n_generations):
+        population = model.next_generation(population, fitness(population), columns, t, 0)
+        out.append(population)
+    return out
 
 
-class Bits:
-    """Candidates are numbers of 24 bits; each 1 is worth as much, and size is 1 for all."""
-
-    def first(self, number, rng):
-        return int(rng.integers(1 << BITS))
-
-    def cross(self, a, b, rng):
-        mask = int(rng.integers(1 << BITS))
-        return a & mask | b & ~mask
-
-    def mutate(self, a, rng):
-        return a ^ 1 << int(rng.integers(BITS))
-
-    def size(self, a):
-        return 1
+def by_nodes(formulas):
+    return np.array([size(formula) for formula in formulas], float)
 
 
-def ones(candidates):
-    return np.array([one.bit_count() / BITS for one in candidates])
+def alike(formulas):
+    return np.zeros(len(formulas))
 
 
-def history(fitness=ones, species=None, **parameters):
-    seen = []
-    options = {name: parameters.pop(name) for name in ("start", "seed") if name in parameters}
-    Evolve(**parameters).run(
-        species or Bits(), fitness, lambda *args: seen.append(args) or False, **options
-    )
-    return seen
+def test_formulas_of_a_generation_differ_and_number_as_asked():
+    for population in generations(Expression(population=30, n_generations=8), by_nodes):
+        assert len(set(population)) == len(population) == 30
 
 
-def test_it_finds_the_best_candidate():
-    *_, (_, best, value) = history(population=60, n_generations=30)
-    assert (best, value) == ((1 << BITS) - 1, 1.0)
+def test_the_best_pass_to_the_next_generation():
+    runs = generations(Expression(population=20, n_generations=9, elites=2), by_nodes)
+    for before, after in pairwise(runs):
+        best = sorted(by_nodes(before))[-2:]
+        assert sorted(by_nodes(after[:2])) == best
+    assert by_nodes(runs[-1]).max() > by_nodes(runs[0]).max()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_best_fitness_never_falls(seed):
-    values = [value for _, _, value in history(population=20, n_generations=15, seed=seed)]
-    assert values == sorted(values)
-    assert values[-1] > values[0]
-
-
-def test_the_seed_decides():
-    assert history(seed=1, population=20) == history(seed=1, population=20)
-    assert history(seed=1, population=20) != history(seed=2, population=20)
-
-
-def test_candidates_of_a_generation_differ_and_number_as_asked():
-    met = []
-
-    def fitness(candidates):
-        met.append(list(candidates))
-        return ones(candidates)
-
-    history(fitness, population=30, n_generations=8)
-    assert [len(set(some)) for some in met] == [30] * 8
-
-
-def test_where_there_are_fewer_candidates_than_places_some_come_twice():
-    class Two(Bits):
-        def first(self, number, rng):
-            return int(rng.integers(2))
-
-        def mutate(self, a, rng):
-            return a
-
-        cross = mutate_both = lambda self, a, b, rng: a
-
-    seen = history(species=Two(), population=10, n_generations=3)
-    assert [best for _, best, _ in seen] == [1, 1, 1]
+def test_where_there_are_fewer_formulas_than_places_some_come_twice():
+    tiny = Expression(population=40, n_generations=3, max_nodes=1, crossover=1.0)
+    for population in generations(tiny, alike, columns=[0])[1:]:
+        assert len(population) == 40
 
 
 def test_of_equals_the_smaller_is_best():
-    class Sized(Bits):
-        def size(self, a):
-            return a
-
-    def alike(candidates):
-        return np.zeros(len(candidates))
-
-    bests = [best for _, best, _ in history(alike, Sized(), population=40, n_generations=10)]
-    assert bests == sorted(bests, reverse=True)
+    runs = generations(Expression(population=40, n_generations=10, elites=1), alike)
+    assert all(size(population[0]) == 1 for population in runs[1:])
 
 
 def test_it_begins_with_what_it_is_given():
-    start = [(1 << BITS) - 1]
-    assert history(start=start, population=5, n_generations=1)[0][1] == start[0]
-
-
-def test_the_watcher_may_end_the_run():
-    seen = []
-    Evolve(population=5).run(Bits(), ones, lambda t, *_: seen.append(t) or t == 3)
-    assert seen == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "sentence"),
-    [
-        ({"population": 0}, "population must be 1 or more, not 0"),
-        ({"n_generations": 0}, "n_generations must be 1 or more"),
-        ({"population": 3, "elites": 4}, "elites must be at most population, 3"),
-        ({"crossover": 1.5}, "crossover must be a share from 0 to 1, not 1.5"),
-        ({"parsimony": -1.0}, "parsimony must be 0 or more"),
-    ],
-)
-def test_impossible_parameters_are_reported_when_the_run_begins(parameters, sentence):
-    evolve = Evolve(**parameters)
-    with pytest.raises(UsageError, match=sentence):
-        evolve.run(Bits(), ones, lambda *_: True)
+    formula = ("-", ("*", X1, X2), X3)
+    start = FittedExpression(formula, None, 6)
+    assert generations(Expression(population=5), alike, start=start)[0][0] == formula

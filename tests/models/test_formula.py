@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from reference.expression import value
 
 from rankwright.errors import DataError
-from rankwright.models.expression import Breeding
+from rankwright.models.expression import Expression
 from rankwright.models.formula import (
     BINARY,
     UNARY,
     columns_of,
     depth,
-    from_postfix,
+    from_json,
     parts_of,
-    postfix,
     simplify,
     size,
     text,
+    to_json,
 )
 
 X1, X2, X3 = ("x", 0), ("x", 1), ("x", 2)
@@ -128,34 +128,45 @@ def test_features_go_by_their_names_in_brackets_where_these_are_no_single_words(
     assert text(("-", X1, X2), ("1", "17")) == "x1 - x17"
 
 
-@given(formulas)
-def test_postfix_code_reads_back_as_the_formula(tree):
-    codes, values = postfix(tree)
-    assert from_postfix(codes, values) == tree
-    assert len(codes) == size(tree)
-    assert columns_of(tree) == np.unique(codes[codes >= 0]).tolist()
+@given(st.lists(formulas, min_size=1, max_size=4))
+def test_json_reads_back_as_the_formulas(trees):
+    assert from_json(to_json(trees), FEATURES) == trees
 
 
-@pytest.mark.parametrize("codes", [[], [0, 1], [0, -2], [0, -99], [-8]])
-def test_damaged_postfix_code_is_reported(codes):
-    with pytest.raises(DataError, match="code of the formula is damaged"):
-        from_postfix(np.array(codes, np.int32), np.zeros(len(codes)))
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "", "[]", "3", "nul", "[" * 5000, '[["x", 3]]', '[["x", -1]]', '[["x", 0.5]]', '[["x"]]',
+        '[["c", NaN]]', '[["c", 1e999]]', '[["c", "1"]]', '[["pow", ["x", 0], ["x", 0]]]',
+        '[["+", ["x", 0]]]', '[["neg", ["x", 0], ["x", 0]]]', '[["neg", 3]]', '[null]',
+        "[" + '["neg", ' * 101 + '["x", 0]' + "]" * 102,
+    ],
+)  # fmt: skip
+def test_damaged_json_is_reported(damaged):
+    with pytest.raises(DataError, match="the formula is damaged"):
+        from_json(damaged, FEATURES)
+
+
+def test_a_formula_may_have_a_hundred_operations_on_a_path():
+    (formula,) = from_json("[" + '["neg", ' * 100 + '["x", 0]' + "]" * 101, FEATURES)
+    assert depth(formula) == 100
 
 
 # --- formula breeding ------------------------------------------------------------------------
 # Formulas are drawn, crossed and changed within their limits.
 
 
-SMALL = Breeding(columns=[0, 2, 5, 7], max_nodes=9, max_depth=3, max_features=2)
+COLUMNS = [0, 2, 5, 7]
+SMALL = Expression(max_nodes=9, max_depth=3, max_features=2, population=300)
 
 
-def lineage(seed=0, n=300):
+def lineage(seed=0):
     """Formulas of every kind: drawn, crossed and changed."""
     rng = np.random.default_rng(seed)
-    alive = [SMALL.first(k, rng) for k in range(n)]
-    crossed = [SMALL.cross(alive[k], alive[-k - 1], rng) for k in range(n)]
-    changed = [SMALL.mutate(one, rng) for one in crossed]
-    return {"first": alive, "crossed": crossed, "changed": changed}
+    first = SMALL.first_generation(None, COLUMNS, seed)
+    crossed = [SMALL.cross(a, b, rng) for a, b in zip(first, reversed(first), strict=True)]
+    changed = [SMALL.mutate(formula, COLUMNS, rng) for formula in crossed]
+    return {"first": first, "crossed": crossed, "changed": changed}
 
 
 @pytest.mark.parametrize("kind", ["first", "crossed", "changed"])
@@ -179,7 +190,7 @@ def test_the_first_generation_has_formulas_of_every_depth():
 
 
 def test_a_child_holds_parts_of_both_parents():
-    wide = Breeding(columns=range(4), max_nodes=99, max_depth=20, max_features=9)
+    wide = Expression(max_nodes=99, max_depth=20, max_features=9)
     a, b = ("-", ("x", 0), ("x", 1)), ("/", ("x", 2), ("x", 3))
     rng = np.random.default_rng(0)
     children = [wide.cross(a, b, rng) for _ in range(200)]
@@ -189,7 +200,7 @@ def test_a_child_holds_parts_of_both_parents():
 
 
 class ChangesTheNumber:
-    """Numbers that make `Breeding.mutate` change node 2 and nothing else."""
+    """Numbers that make `Expression.mutate` change node 2 and nothing else."""
 
     def __init__(self):
         self.normal = np.random.default_rng(0).normal
@@ -203,9 +214,9 @@ class ChangesTheNumber:
 
 @pytest.mark.parametrize("number", [2.0, -2.0])
 def test_a_changed_number_keeps_its_sign(number):
-    wide = Breeding(columns=[0], max_nodes=9, max_depth=4, max_features=1)
+    wide = Expression(max_nodes=9, max_depth=4, max_features=1)
     formula, rng = ("*", ("x", 0), ("c", number)), ChangesTheNumber()
-    changed = [wide.mutate(formula, rng) for _ in range(300)]
+    changed = [wide.mutate(formula, [0], rng) for _ in range(300)]
     assert {t[:2] for t in changed} == {("*", ("x", 0))}
     factors = np.array([t[2][1] for t in changed]) / number
     assert len(set(factors)) > 100
@@ -213,7 +224,7 @@ def test_a_changed_number_keeps_its_sign(number):
 
 
 def test_a_changed_formula_keeps_to_the_limits():
-    narrow = Breeding(columns=[0], max_nodes=9, max_depth=4, max_features=1)
+    narrow = Expression(max_nodes=9, max_depth=4, max_features=1)
     rng = np.random.default_rng(0)
-    changed = [narrow.mutate(("*", ("x", 0), ("c", 2.0)), rng) for _ in range(300)]
+    changed = [narrow.mutate(("*", ("x", 0), ("c", 2.0)), [0], rng) for _ in range(300)]
     assert max(len(parts_of(t)) for t in changed) in range(7, 10)

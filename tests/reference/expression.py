@@ -1,4 +1,4 @@
-"""Formulas evaluated one row at a time, by recursion: the slow twin of the compiled evaluator."""
+"""Formulas evaluated one row at a time, by recursion: the slow twin of the NumPy evaluation."""
 
 import math
 
@@ -38,20 +38,3 @@ def divided(a, b):
 def held(a):
     """The nearest number within the limits."""
     return min(max(a, -LIMIT), LIMIT)
-
-
-def shapley(tree, row, means, features):
-    """Each feature's mean contribution over all orders in which features take their values."""
-    import itertools
-
-    total = dict.fromkeys(features, 0.0)
-    orders = list(itertools.permutations(features))
-    for order in orders:
-        mixed = list(means)
-        before = value(tree, mixed)
-        for j in order:
-            mixed[j] = row[j]
-            after = value(tree, mixed)
-            total[j] += (after - before) / len(orders)
-            before = after
-    return total
