@@ -29,17 +29,17 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss
+from rankwright.core.types import AnyArray, Callback, FittedModel, FloatMatrix, Loss, Round
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
@@ -47,148 +47,143 @@ from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
-from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
-from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, empty_forest
+from rankwright.models.forest import Forest
+from rankwright.models.lightgbm_engine import BIN_ROWS
+from rankwright.models.trees import GrownTrees, Trees
 
+if TYPE_CHECKING:
+    from rankwright.persist.checkpoint import Checkpoint
+
+_LOSS = "loss."  # begins the names of the state of the losses
 EVERY = 20
 """Rounds from one look at the trees to the next."""
 _ATTEMPTS = 3  # networks in a row that break before any of their trees came back
 
 
-def fit_trees(
+def tree_rounds(
     model: Trees,
     loss: Loss,
     data: Partitions,
+    valid: RankingData | None = None,
     *,
-    callback: Callback,
-    start: FittedTrees | None = None,
+    start: Forest | None = None,
+    resume: Mapping[str, AnyArray] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
-) -> FittedTrees:
-    """Boost trees against ``loss`` over all parts, after those of ``start``.
+    checkpoint: Checkpoint | None = None,
+) -> Iterator[Round]:
+    """Yield a round for each tree over all parts, as `Trees.rounds`.
 
-    ``n_jobs`` are those of each worker; by default those that Dask gives it.
+    Parameters
+    ----------
+    n_jobs
+        Threads of each worker; by default those that Dask gives it.
+    checkpoint
+        Determines how often trees come back. Only the last of the rounds that come back together
+        has a state.
     """
     _refuse(model)
     if data.client is None:
         whole = concatenate(data.parts)
-        return model.fit(
-            loss, whole, callback=callback, start=start, random_state=random_state, n_jobs=n_jobs
+        yield from model.rounds(
+            loss,
+            whole,
+            valid,
+            start=start,
+            resume=resume,
+            random_state=random_state,
+            n_jobs=n_jobs,
         )
+        return
     model = model.resolve(data.n_documents, data.n_queries)
-    every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
     largest = largest_of_all(data, loss)
-    begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
-    grown = _Growth(begun, callback)
+    if start is None:
+        start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
+    grown, losses = GrownTrees(start.as_sum()), {}
+    if resume is not None:
+        grown = GrownTrees.restore(start.as_sum(), resume)
+        losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+    yield from grown.earlier_rounds()
+    valid_scores = None if valid is None else grown.model()().running_scores(valid.X)
     network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
-    failures = 0
+    every = EVERY if checkpoint is None else min(EVERY, checkpoint.every)
+    failures = n_kept = 0
+
+    def state() -> dict[str, AnyArray]:
+        nonlocal n_kept
+        n_kept = grown.next
+        own = {f"{_LOSS}{name}": array for name, array in network.state().items()}
+        return {**grown.state(), **own}
+
     try:
-        while grown.rounds < model.n_estimators and not grown.ended:
-            rounds = min(every, model.n_estimators - grown.rounds)
+        while len(grown.trees) < model.n_estimators:
+            wanted = min(every, model.n_estimators - len(grown.trees))
             try:
-                new = network.grow(grown, rounds)
-                failures = 0
-                grown.add(new)
-                if not grown.ended:  # else the rounds after the end would be in it
-                    grown.save_state(network.state)
+                values, trees = network.grow(grown, losses, wanted)
             except NetworkBrokenError as error:
                 network.close()
                 failures += 1
-                if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
-                    raise ClusterError(grown.failure(error, failures)) from None
-                continue
-            if len(new.losses) < rounds:  # no tree can grow any more
-                break
-    except KeyboardInterrupt:  # what came back so far is kept
-        if grown.rounds == 0:
-            raise
-        callback.interrupted = True
+                if failures < _ATTEMPTS and not isinstance(error, NoWorkerError):
+                    continue
+                raise _failure(grown, error, failures, checkpoint, n_kept) from None
+            failures, losses = 0, {}
+            for number, (value, tree) in enumerate(zip(values, trees, strict=True), start=1):
+                grown.trees.append(tree)
+                if tree is not None and valid is not None and valid_scores is not None:
+                    valid_scores = valid_scores + tree.scores(valid.X)
+                is_last = number == len(trees)
+                yield Round(
+                    grown.next, value, valid_scores, grown.model(), state if is_last else None
+                )
+            if len(trees) < wanted:  # no more trees can grow
+                return
     finally:
         network.close()
-    return grown.model(callback.best())
 
 
-# --- what has come back ------------------------------------------------------------------------
+def fit_trees(
+    model: Trees, loss: Loss, data: Partitions, *, callback: Callback, **options: Any
+) -> FittedModel:
+    """Consume `tree_rounds`; ``options`` are its parameters."""
+    kept = callback.load_state()
+    resume = None if kept is None else kept.state
+    models: dict[int, Callable[[], FittedModel]] = {}
+    rounds = tree_rounds(
+        model,
+        loss,
+        data,
+        callback.valid,
+        resume=resume,
+        checkpoint=getattr(callback, "checkpoint", None),
+        **options,
+    )
+    try:
+        for round_ in rounds:
+            models[round_.number] = round_.model
+            if callback.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
+                break
+            if round_.state is not None:
+                callback.save_state(round_.number, round_.state)
+    except KeyboardInterrupt:  # the trees that came back are kept
+        if not models:
+            raise
+        callback.interrupted = True
+    return models[callback.best()]()
 
 
-class _Growth:
-    """The trees that came back so far, shown to the callback one by one."""
-
-    def __init__(self, start: FittedTrees, callback: Callback) -> None:
-        self._start, self._callback = start, callback
-        self.ended = False
-        kept = callback.load_state()
-        added = [] if kept is None else kept.added
-        self.state = {} if kept is None else dict(kept.state)  # of the losses, when trees go on
-        self._texts = [part["trees"].tobytes().decode() for part in added]
-        self._counts = [int(count) for part in added for count in part["counts"]]
-        self._texts_kept, self._kept = len(self._texts), len(self._counts)
-        self._valid = (
-            None if callback.valid is None else self.model().running_scores(callback.valid.X)
-        )
-
-    @property
-    def rounds(self) -> int:
-        """Rounds so far; one may have grown nothing where rows are sampled."""
-        return len(self._counts)
-
-    @property
-    def next_iteration(self) -> int:
-        """Number of the next round, where the trees of the start count as rounds."""
-        return self._start.n_trees + self.rounds
-
-    def add(self, new: NewTrees) -> None:
-        """Add trees and the losses before them; the callback may end the run at any of them."""
-        before = self._counts[-1] if self._counts else 0
-        shown, blocks = before, tree_blocks(new.text)
-        self._texts.append(new.text)
-        self.state = {}
-        for value, count in zip(new.losses, new.counts, strict=True):
-            self._counts.append(before + count)
-            for block in blocks[shown - before : count]:
-                if self._valid is not None and self._callback.valid is not None:
-                    self._valid = self._valid + self._scores(block, self._callback.valid)
-            shown = before + count
-            if self._callback.on_iteration(self.next_iteration, value, None, self._valid):
-                self.ended = True
-                self._texts[-1] = first_trees(new.text, count)
-                return
-
-    def save_state(self, state: Callable[[], dict[str, AnyArray]]) -> None:
-        """Offer the callback a checkpoint."""
-        self._callback.save_state(self.next_iteration, state, self._added)
-
-    def _added(self) -> dict[str, AnyArray]:
-        text = join_trees(self._texts[self._texts_kept :]).encode()
-        counts = np.array(self._counts[self._kept :], np.int64)
-        self._texts_kept, self._kept = len(self._texts), self.rounds
-        return {"trees": np.frombuffer(text, np.uint8), "counts": counts}
-
-    def _scores(self, block: str, data: RankingData) -> F64:
-        names = [str(column) for column in range(self._start.n_features)]
-        tree = FittedTrees(model_text(names, [block]), 0.0, self._start.n_features)
-        return tree.scores(data.X)
-
-    def model(self, rounds: int | None = None) -> FittedTrees:
-        """Return the model of all trees, or of those up to a round."""
-        own = self.rounds if rounds is None else min(self.rounds, rounds - self._start.n_trees)
-        if own <= 0:
-            return self._start
-        before = [self._start.text] if self._start.n_trees else []
-        n_trees = self._start.n_trees + self._counts[own - 1]
-        text = first_trees(join_trees([*before, *self._texts]), n_trees)
-        return FittedTrees(text, self._start.initial, self._start.n_features)
-
-    def failure(self, error: Exception, times: int) -> str:
-        """Return the sentence with which a run ends."""
-        folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
-        round_kept = self._start.n_trees + self._kept
-        in_a_row = f", {times} times in a row" if times > 1 else ""
-        return f"trees cannot grow beyond round {self.next_iteration}: {error}{in_a_row}. " + (
-            f"{folder} has the trees up to round {round_kept}; resume it."
-            if folder and self._kept
-            else "No checkpoint was written; begin again, with one."
-        )
+def _failure(
+    grown: GrownTrees,
+    error: Exception,
+    failures: int,
+    checkpoint: Checkpoint | None,
+    n_kept: int,
+) -> ClusterError:
+    """Return the error that ends a run."""
+    in_a_row = f", {failures} times in a row" if failures > 1 else ""
+    advice = "No checkpoint was written; begin again, with one."
+    if checkpoint is not None and n_kept:
+        advice = f"{checkpoint.folder} has the trees up to round {n_kept}; resume it."
+    return ClusterError(f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}")
 
 
 # --- what depends on all parts -----------------------------------------------------------------
@@ -354,27 +349,6 @@ class NoWorkerError(NetworkBrokenError):
     """There is no worker, and none comes back."""
 
 
-class NewTrees(NamedTuple):
-    """Trees that came back: the loss before each round, how many trees after it, and their text."""
-
-    losses: list[float]
-    counts: list[int]
-    text: str
-
-
-class GrowthState(Protocol):
-    """What a network continues from: rounds, their model, and the state of the losses."""
-
-    state: dict[str, AnyArray]
-
-    @property
-    def next_iteration(self) -> int:
-        """Number of the next round."""
-
-    def model(self) -> FittedTrees:
-        """Return the trees so far."""
-
-
 class TreeNetwork:
     """The processes beside the workers, and who of them has which parts.
 
@@ -398,18 +372,22 @@ class TreeNetwork:
         self._workers: list[str] = []
         self._most = 0  # workers that there were at best
 
-    def grow(self, grown: GrowthState, rounds: int) -> NewTrees:
-        """Grow trees after those that have grown."""
+    def grow(
+        self, grown: GrownTrees, losses: Mapping[str, AnyArray], rounds: int
+    ) -> tuple[list[float], list[Forest | None]]:
+        """Grow trees after those that have grown; ``losses`` is the state of a resumed run.
+
+        Return the loss before each round, and its tree.
+        """
         if self._run is None:
-            self._begin(grown)
-        args = [(grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))]
-        found = self._call_all("grow", args)
-        by_machine, counts, texts = zip(*found, strict=True)
-        losses = []
+            self._begin(grown, losses)
+        args = [(grown.next, rounds, number == 0) for number in range(len(self._workers))]
+        by_machine, trees = zip(*self._call_all("grow", args), strict=True)
+        values = []
         for of_machines in zip(*by_machine, strict=True):
             parts = {number: value for own in of_machines for number, value in own.items()}
-            losses.append(float(sum(parts[number] for number in sorted(parts))))
-        return NewTrees(losses, counts[0], texts[0])
+            values.append(float(sum(parts[number] for number in sorted(parts))))
+        return values, trees[0]
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses of all parts."""
@@ -423,24 +401,24 @@ class TreeNetwork:
         if run is not None and there:
             self._client.run(end_machine, run, workers=there, on_error="ignore")
 
-    def _begin(self, grown: GrowthState) -> None:
+    def _begin(self, grown: GrownTrees, losses: Mapping[str, AnyArray]) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         self._together(start_machine, [()] * len(self._workers))
         if self._sample is None:  # sampled while the processes come up
             self._sample = _bin_sample(self._data)
-        model, calls = grown.model(), []
+        forest, calls = grown.model()(), []
         firsts = self._data.first_queries
         for worker, own in parts_of.items():
             n_jobs = self._n_jobs or threads[worker]
-            plan = (self._model, self._loss, model, self._sample, self._seed, n_jobs)
+            plan = (self._model, self._loss, forest, self._sample, self._seed, n_jobs)
             numbers = [(number, firsts[number]) for number in own]
             parts = [self._data.parts[number] for number in own]
             calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(begin_machine, calls)
-        if grown.state:
-            self._call_all("load_state", [(grown.state,)] * len(self._workers))
+        if losses:
+            self._call_all("load_state", [(losses,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
         machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
         self._call_all("join", [(machines, port) for port in ports])
