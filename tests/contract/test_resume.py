@@ -19,7 +19,7 @@ from rankwright.solvers import Alternating
 
 DATA, VALID = small_data(queries=14, documents=12), small_data(queries=6, documents=12, seed=1)
 ONE_SHOT = {"least_squares": "closed form: there are no rounds"}
-NOT_RESUMABLE = {"jrank", "passive_aggressive", "prank"}
+NOT_RESUMABLE = {"jrank", "kernel", "passive_aggressive", "prank"}
 
 NOISY = {"loss": "xendcg", "model": "linear"}
 
@@ -75,7 +75,6 @@ CASES = {
     ),
     "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
-    "kernel": ("ranksvm", {"model": "kernel", "model__l2": 0.1}, ["kernel"]),
     "linear": ("ranknet", {"model": "linear"}, ["linear", "lbfgs"]),
     "linear-path": ("listnet", {"l2": "auto"}, []),
     "linear-tron": ("ranker", {"loss": "ranknet", "solver": "tron"}, ["tron"]),
