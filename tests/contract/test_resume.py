@@ -19,6 +19,7 @@ from rankwright.solvers import Alternating
 
 DATA, VALID = small_data(queries=14, documents=12), small_data(queries=6, documents=12, seed=1)
 ONE_SHOT = {"least_squares": "closed form: there are no rounds"}
+NOT_RESUMABLE = {"jrank", "passive_aggressive", "prank"}
 
 NOISY = {"loss": "xendcg", "model": "linear"}
 
@@ -74,7 +75,6 @@ CASES = {
     ),
     "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
-    "jrank": ("jrank", {}, ["jrank"]),
     "kernel": ("ranksvm", {"model": "kernel", "model__l2": 0.1}, ["kernel"]),
     "linear": ("ranknet", {"model": "linear"}, ["linear", "lbfgs"]),
     "linear-path": ("listnet", {"l2": "auto"}, []),
@@ -95,8 +95,6 @@ CASES = {
         },
         ["network"],
     ),
-    "passive_aggressive": ("pamir", {"n_steps": 3000}, ["passive_aggressive"]),
-    "prank": ("prank", {}, ["prank"]),
 }
 
 
@@ -139,7 +137,10 @@ def saved(name, parameters, path, **more):
 
 def test_every_model_and_solver_is_there():
     stands_for = {part for _, _, parts in CASES.values() for part in parts}
-    assert stands_for | ONE_SHOT.keys() == registry.MODELS.keys() | registry.SOLVERS.keys()
+    assert (
+        stands_for | ONE_SHOT.keys() | NOT_RESUMABLE
+        == registry.MODELS.keys() | registry.SOLVERS.keys()
+    )
     for case, (name, parameters, parts) in CASES.items():
         chosen = ranker(name, **parameters).model_name
         assert not set(parts) & registry.MODELS.keys() - {chosen}, case
