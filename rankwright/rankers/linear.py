@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import AnyArray, FittedModel, Loss, Round
@@ -1161,7 +1161,7 @@ class PAMIR(Ranker):
     """PAMIR: passive-aggressive steps on sampled pairs of documents.
 
     Each step costs the non-zeros of two rows, whatever the size of the data: made for large, sparse
-    sets (`grangier2008pamir`). ``partial_fit`` goes on with more data, or more steps.
+    sets (`grangier2008pamir`).
 
     Parameters
     ----------
@@ -1235,11 +1235,6 @@ class PAMIR(Ranker):
         from rankwright.losses.pair_hinge import PairHinge
 
         return PairHinge(form="hinge", pairs="query")
-
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Go on with ``n_steps`` pairs of more data: ``partial_fit(X, y, *, qid, ...)``."""
-        return self._go_on
 
 
 class PRank(Ranker):
