@@ -120,6 +120,7 @@ _COMMON = (
     ArraySpec("weights", "float64", ("landmarks",)),
     ArraySpec("deviation", "float64", ("features",), low=np.finfo(np.float64).tiny),
     ArraySpec("numbers", "float64", (4,), high=2**53),
+    ArraySpec("intercept", "float64", (1,), optional=True),
     FILL,
 )
 _NO_COLUMNS = ArraySpec("columns", "int64", (0,))
@@ -171,6 +172,7 @@ class FittedKernel:
     n_features: int
     n_documents: int
     solution: SolveResult | None = field(default=None, compare=False)
+    intercept: float = 0.0
 
     @property
     def exact(self) -> bool:
@@ -188,7 +190,8 @@ class FittedKernel:
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
         one = self.weights[:, None]
-        return self.features(filled(X, self.fill, "kernel"), one, n_jobs=n_jobs).ravel()
+        s = self.features(filled(X, self.fill, "kernel"), one, n_jobs=n_jobs).ravel()
+        return s + self.intercept
 
     def features(self, X: FloatMatrix, P: F64, *, n_jobs: int | None = None) -> F64:
         """Return the kernel values of each row with the landmarks, times P; X has no gaps."""
@@ -233,6 +236,8 @@ class FittedKernel:
         numbers = np.array([self.gamma, self.degree, self.coef0, self.n_documents])
         arrays = {"weights": self.weights, "deviation": self.deviation, "numbers": numbers}
         arrays["columns"] = self.columns
+        if self.intercept:
+            arrays["intercept"] = np.array([self.intercept])
         if self.fill is not None:
             arrays["fill"] = self.fill
         points = self.points
@@ -272,6 +277,7 @@ class FittedKernel:
             fill=arrays.get("fill"),
             n_features=n_features,
             n_documents=int(n_documents),
+            intercept=float(arrays["intercept"][0]) if "intercept" in arrays else 0.0,
         )
 
 
@@ -363,7 +369,12 @@ class Kernel(Part):
             if callback.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
                 break
         found: Any = models[callback.best() - 1]()
-        return replace(fitted, weights=P @ found.coef, solution=found.solution)
+        return replace(
+            fitted,
+            weights=P @ found.coef,
+            solution=found.solution,
+            intercept=found.intercept,
+        )
 
     def _with_landmarks(
         self,
@@ -430,9 +441,8 @@ def _start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLinear:
     if not (same and (start.columns == fitted.columns).all() and _equal(start, fitted)):
         raise UsageError("start must be a kernel model fitted to the same documents.")
     length = np.linalg.norm(P, axis=0) ** 2  # 1 / L, for the columns of Q have length 1
-    return FittedLinear(
-        (P.T @ start.weights) / np.where(length > 0.0, length, 1.0), None, P.shape[1]
-    )
+    weights = (P.T @ start.weights) / np.where(length > 0.0, length, 1.0)
+    return FittedLinear(weights, None, P.shape[1], intercept=start.intercept)
 
 
 def _equal(one: FittedKernel, other: FittedKernel) -> bool:

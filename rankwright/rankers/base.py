@@ -510,7 +510,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if data.feature_names is not None:
             warn_of_outcomes(data, chosen=listed(features) or ())
         sets = {} if eval_set is None else eval_sets(eval_set, data)
-        warn_of_training_data(undebiased, next(reversed(sets.values()), None))
+        warn_of_training_data(undebiased, next(reversed(sets.values()), None), stacklevel=4)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()

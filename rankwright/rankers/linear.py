@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import AnyArray, FittedModel, Loss, Round
@@ -544,7 +544,7 @@ class PAMIR(MissingParameters, StoppingParameters):
     """PAMIR: passive-aggressive steps on sampled pairs of documents.
 
     The cost of a step is the number of nonzeros of two rows, so large, sparse sets are practical
-    (`grangier2008pamir`). ``partial_fit`` continues with more data or more steps.
+    (`grangier2008pamir`).
 
     Parameters
     ----------
@@ -575,11 +575,6 @@ class PAMIR(MissingParameters, StoppingParameters):
         from rankwright.losses.pair_hinge import PairHinge
 
         return PairHinge(form="hinge", pairs="query")
-
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Continue with ``n_steps`` pairs of more data: ``partial_fit(X, y, *, qid, ...)``."""
-        return self._go_on
 
 
 @named_ranker
