@@ -481,7 +481,9 @@ class _Way:
             )
         whole = logged(problem, log)
         if self.method == "joint":
-            solution: SolveResult = self.solver.solve(whole, theta, callback=each)
+            solution: SolveResult = self.solver.solve(whole, theta)
+            if each is not None:
+                each(1, solution.w, solution.value)
             return solution
         curve: list[float] = []
         for t in range(1, self.n_rounds + 1):
