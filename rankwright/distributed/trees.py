@@ -24,6 +24,7 @@ the lost parts again.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -31,17 +32,19 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import AnyArray, Callback, FittedModel, FloatMatrix, Loss, Round
+from rankwright.core.types import AnyArray, FloatMatrix, Loss, Round
 from rankwright.data.content import content_sample
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
@@ -60,130 +63,94 @@ EVERY = 20
 _ATTEMPTS = 3  # networks in a row that break before any of their trees came back
 
 
-def tree_rounds(
-    model: Trees,
-    loss: Loss,
-    data: Partitions,
-    valid: RankingData | None = None,
-    *,
-    start: Forest | None = None,
-    resume: Mapping[str, AnyArray] | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Iterator[Round]:
-    """Yield a round for each tree over all parts, as `Trees.rounds`.
+@dataclass(frozen=True)
+class PartitionedTrees:
+    """Boost `Trees` over partitions; ``checkpoint`` limits the rounds between two looks."""
 
-    Parameters
-    ----------
-    n_jobs
-        Threads of each worker; by default those that Dask gives it.
-    checkpoint
-        Determines how often trees come back. Only the last of the rounds that come back together
-        has a state.
-    """
-    _refuse(model)
-    if data.client is None:
-        whole = concatenate(data.parts)
-        yield from model.rounds(
-            loss,
-            whole,
-            valid,
-            start=start,
-            resume=resume,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        return
-    model = model.resolve(data.n_documents, data.n_queries)
-    largest = largest_of_all(data, loss)
-    if start is None:
-        start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
-    grown, losses = GrownTrees(start.as_sum()), {}
-    if resume is not None:
-        grown = GrownTrees.restore(start.as_sum(), resume)
-        losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
-    yield from grown.earlier_rounds()
-    valid_scores = None if valid is None else grown.model()().running_scores(valid.X)
-    network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
-    every = EVERY if checkpoint is None else min(EVERY, checkpoint.every)
-    failures = n_kept = 0
+    resumable: ClassVar[bool] = True
 
-    def state() -> dict[str, AnyArray]:
-        nonlocal n_kept
-        n_kept = grown.next
-        own = {f"{_LOSS}{name}": array for name, array in network.state().items()}
-        return {**grown.state(), **own}
+    model: Trees
+    checkpoint: Checkpoint | None = None
 
-    try:
-        while len(grown.trees) < model.n_estimators:
-            wanted = min(every, model.n_estimators - len(grown.trees))
-            try:
-                values, trees = network.grow(grown, losses, wanted)
-            except NetworkBrokenError as error:
-                network.close()
-                failures += 1
-                if failures < _ATTEMPTS and not isinstance(error, NoWorkerError):
+    @property
+    def boosts(self) -> bool:
+        """Whether rounds are many small steps, as `Trees` has it."""
+        return self.model.boosts
+
+    def restore(
+        self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> Forest:
+        """Build the fitted model from its own arrays and texts."""
+        return self.model.restore(arrays, texts, n_features)
+
+    def rounds(
+        self,
+        loss: Loss,
+        data: Partitions,
+        valid: RankingData | None = None,
+        *,
+        start: Forest | None = None,
+        resume: Mapping[str, AnyArray] | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> Iterator[Round]:
+        """Yield the rounds after ``start``, as `Trees` does.
+
+        ``n_jobs`` is the number of threads of each worker; by default Dask's.
+        """
+        _refuse(self.model)
+        model = self.model.resolve(data.n_documents, data.n_queries)
+        every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
+        largest = largest_of_all(data, loss)
+        if start is None:
+            start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
+        grown, losses = GrownTrees(start.as_sum()), {}
+        if resume is not None:
+            grown = GrownTrees.restore(start.as_sum(), resume)
+            losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+        yield from grown.earlier_rounds()
+        scores: Any = None if valid is None else grown.model()().running_scores(valid.X)
+        network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
+        failures = 0
+        try:
+            while len(grown.trees) < model.n_estimators:
+                rounds = min(every, model.n_estimators - len(grown.trees))
+                try:
+                    values, trees = network.grow(grown, losses, rounds)
+                    losses = {} if self.checkpoint is None else network.state()
+                except NetworkBrokenError as error:
+                    network.close()
+                    failures += 1
+                    if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
+                        raise ClusterError(self._failure(grown, error, failures)) from None
                     continue
-                raise _failure(grown, error, failures, checkpoint, n_kept) from None
-            failures, losses = 0, {}
-            for number, (value, tree) in enumerate(zip(values, trees, strict=True), start=1):
-                grown.trees.append(tree)
-                if tree is not None and valid is not None and valid_scores is not None:
-                    valid_scores = valid_scores + tree.scores(valid.X)
-                is_last = number == len(trees)
-                yield Round(
-                    grown.next, value, valid_scores, grown.model(), state if is_last else None
-                )
-            if len(trees) < wanted:  # no more trees can grow
-                return
-    finally:
-        network.close()
+                failures = 0
+                for number, (value, tree) in enumerate(zip(values, trees, strict=True), 1):
+                    grown.trees.append(tree)
+                    if tree is not None and valid is not None:
+                        scores = scores + tree.scores(valid.X)
+                    state = partial(_state, grown, losses) if number == len(trees) else None
+                    yield Round(grown.next, value, scores, grown.model(), state)
+                if len(trees) < rounds:  # no tree can grow any more
+                    break
+        finally:
+            network.close()
+        if not grown.trees:
+            yield Round(grown.next, math.nan, scores, grown.model())
+
+    def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
+        """Return the sentence with which a run ends."""
+        in_a_row = f", {times} times in a row" if times > 1 else ""
+        kept = self.checkpoint
+        advice = "No checkpoint was written; begin again, with one."
+        if kept is not None and kept.last_round:
+            advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
+        return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
 
 
-def fit_trees(
-    model: Trees, loss: Loss, data: Partitions, *, callback: Callback, **options: Any
-) -> FittedModel:
-    """Consume `tree_rounds`; ``options`` are its parameters."""
-    kept = callback.load_state()
-    resume = None if kept is None else kept.state
-    models: dict[int, Callable[[], FittedModel]] = {}
-    rounds = tree_rounds(
-        model,
-        loss,
-        data,
-        callback.valid,
-        resume=resume,
-        checkpoint=getattr(callback, "checkpoint", None),
-        **options,
-    )
-    try:
-        for round_ in rounds:
-            models[round_.number] = round_.model
-            if callback.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
-                break
-            if round_.state is not None:
-                callback.save_state(round_.number, round_.state)
-    except KeyboardInterrupt:  # the trees that came back are kept
-        if not models:
-            raise
-        callback.interrupted = True
-    return models[callback.best()]()
-
-
-def _failure(
-    grown: GrownTrees,
-    error: Exception,
-    failures: int,
-    checkpoint: Checkpoint | None,
-    n_kept: int,
-) -> ClusterError:
-    """Return the error that ends a run."""
-    in_a_row = f", {failures} times in a row" if failures > 1 else ""
-    advice = "No checkpoint was written; begin again, with one."
-    if checkpoint is not None and n_kept:
-        advice = f"{checkpoint.folder} has the trees up to round {n_kept}; resume it."
-    return ClusterError(f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}")
+def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays from which a run resumes."""
+    return {**grown.state(), **{f"{_LOSS}{name}": array for name, array in losses.items()}}
 
 
 # --- what depends on all parts -----------------------------------------------------------------

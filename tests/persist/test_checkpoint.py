@@ -47,7 +47,6 @@ def renamed(file, **changed):
         ("rankboost", {"n_rounds": 6}, "state", {"state.numbers": None}),
         ("random_forest", {"n_bags": 4}, "state", {"state.counts": np.full(1, 9)}),
         ("random_forest", {"n_bags": 4}, "state", {"best.left": None}),
-        ("prank", {"n_passes": 4}, "added", {"sizes": np.zeros(2, np.int64)}),
         ("lambdamart", {"n_estimators": 4}, "state", {"state.trees.left": np.zeros(9, np.int32)}),
         ("gbdt", {"n_estimators": 4}, "state", {"history.rounds": np.zeros(1, np.int64)}),
     ],
