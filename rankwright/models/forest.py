@@ -516,7 +516,7 @@ class Forest:
             return False
         node, leaf, at = np.arange(n), self.is_leaf, self.splits
         children = np.concatenate([self.left[at], self.right[at]])
-        ends = np.repeat(np.append(self.roots[1:], n), self.sizes)
+        ends = np.repeat(self.roots + self.sizes, self.sizes)
         sets = self.threshold[at[self.is_set[at]]]
         return bool(
             np.array_equal(np.sort(children), np.delete(node, self.roots))  # each has one parent

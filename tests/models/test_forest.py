@@ -35,6 +35,7 @@ def test_trees_cut_and_joined_again_are_the_same(forest):
     none = forest.truncate(0)
     assert none.n_trees == 0
     assert (none.scores(X) == forest.offset).all()
+    assert as_bytes(Forest.restore(none.arrays(), {}, 3)) == as_bytes(none)
 
 
 def test_scaled_forests_and_means(forest):
