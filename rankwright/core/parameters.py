@@ -267,14 +267,14 @@ def unknown_parameter(
 def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> str | None:
     """Return which other part has a parameter and how to pass it; None where none has."""
     for ours in names:
-        if loss is not None and ours in _field_names("losses", loss):
+        if loss is not None and ours in field_names("losses", loss):
             return (
                 f"its loss has {ours}: take the ranker named ranker with the loss {loss} "
                 f"(on the command line --set loss={loss} --set loss.{ours}=VALUE)."
             )
         for kind, those in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
             part = registry.singular(kind)
-            having = [one for one in those if ours in _field_names(kind, one)]
+            having = [one for one in those if ours in field_names(kind, one)]
             if part in known and having:
                 return (
                     f"{ours} is a parameter of the {part} {either(having)}: pass such a {part} "
@@ -286,7 +286,8 @@ def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> st
 _FOR_ANY_LOSS = ("linear", "trees", "network", "kernel", "factorization")
 
 
-def _field_names(kind: str, name: str) -> set[str]:
+def field_names(kind: str, name: str) -> set[str]:
+    """Return the names of the parameters of a registered part."""
     return {field.name for field in fields(registry.resolve(kind, name))}
 
 

@@ -52,7 +52,7 @@ def documented(cls):
 
 
 @each_ranker
-def test_a_ranker_has_at_most_23_parameters_written_out(name):
+def test_a_ranker_has_at_most_22_keyword_parameters_with_defaults(name):
     cls = RANKERS[name]
     parameters = signature(cls)
     assert len(parameters) <= 22
