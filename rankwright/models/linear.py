@@ -191,8 +191,8 @@ class Linear(Part):
     ) -> FittedLinear:
         """Return the model after a step for each query of ``data``, in their order.
 
-        The first data decide the fill values and the deviations that scale the penalty. Value and
-        optimality of the solution are those of ``data`` only.
+        Fill values and scaling are taken from the first batch. Value and optimality of the solution
+        refer to ``data`` only.
         """
         solver = self.solver_for(loss, solver, random_state)
         if not hasattr(solver, "resume") or self.l2 == "auto":

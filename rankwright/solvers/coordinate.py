@@ -115,7 +115,7 @@ def residuals(g: F64, w: F64, l1: float) -> F64:
 
 
 def working_set(violation: F64, w: F64) -> I64:
-    """Return the columns to sweep over: those with a weight, and the worst others."""
+    """Return the columns to sweep over: all with a weight, and the worst of the others."""
     weighted = np.flatnonzero(w)
     others = np.where(w == 0.0, violation, 0.0)
     room = min(max(_FIRST, len(weighted)), int(np.count_nonzero(others)))
