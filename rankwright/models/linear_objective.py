@@ -45,7 +45,46 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight, set_iteration
 
 
-class LinearObjective:
+class ScaledVariables:
+    """The variables of (1): scaled weights and, if there is a ``center``, the intercept.
+
+    Parameters
+    ----------
+    scale : array of float64
+        D, with a number for each feature.
+    center : array of float64, optional
+        m, the feature means. Without it the model has no intercept.
+
+    Attributes
+    ----------
+    size : int
+        Number of variables; the intercept is the last.
+    """
+
+    def __init__(self, scale: F64, center: F64 | None) -> None:
+        self.scale, self.center = scale, center
+        self.size = len(scale) + (center is not None)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.scale)
+
+    def weights(self, v: F64) -> tuple[F64, float]:
+        """Return the weights and the intercept in the scale of the data."""
+        if self.center is None:
+            return v / self.scale, 0.0
+        w = v[:-1] / self.scale
+        return w, float(v[-1] - self.center @ w)
+
+    def variables(self, w: F64, intercept: float = 0.0) -> F64:
+        """Return the variables that have these `weights`."""
+        if self.center is None:
+            return w * self.scale
+        return np.append(w * self.scale, intercept + float(self.center @ w))
+
+
+class LinearObjective(ScaledVariables):
     """Objective (1) of one data set.
 
     Objectives of parts of the data can be added up. Give each of them ``l2=0`` and the
@@ -91,8 +130,8 @@ class LinearObjective:
         n_jobs: int | None = None,
     ) -> None:
         weight = order_weight(data)
-        self.l2, self.scale, self.center = l2, scale, center
-        self.size = data.n_features + (center is not None)
+        super().__init__(scale, center)
+        self.l2 = l2
         self.total_weight = total_weight or float(weight.sum()) or 1.0
         self._loss, self._data, self._traits, self._n_jobs = loss, data, traits, n_jobs
         self._parts = np.flatnonzero(weight)
@@ -104,24 +143,6 @@ class LinearObjective:
     def strength(self) -> float:
         """The penalty, as solvers name it."""
         return self.l2
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.scale)
-
-    def weights(self, v: F64) -> tuple[F64, float]:
-        """Return the weights and the intercept in the scale of the data."""
-        if self.center is None:
-            return v / self.scale, 0.0
-        w = v[:-1] / self.scale
-        return w, float(v[-1] - self.center @ w)
-
-    def variables(self, w: F64, intercept: float = 0.0) -> F64:
-        """Return the variables that have these `weights`."""
-        if self.center is None:
-            return w * self.scale
-        return np.append(w * self.scale, intercept + float(self.center @ w))
 
     def scores(self, v: F64) -> F64:
         """Return the score of each document."""

@@ -90,7 +90,6 @@ from rankwright.rankers.inputs import (
     warn_of_equal_scores,
     warn_of_training_data,
 )
-from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Selection
 
 if TYPE_CHECKING:
@@ -106,14 +105,28 @@ class NoPartialFitError(UsageError, AttributeError):
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class FitData:
+    """Data of a fit as models see them: RankingData, or partitions on other machines.
+
+    Partitions have a ``digest`` for checkpoints, and ``evaluators`` if their validation data are on
+    other machines too.
+    """
+
+    data: Any
+    valid: Any  # all of ``eval_sets``
+    eval_sets: Mapping[str, RankingData]
+    start: FittedModel | None
+    digest: str | None = None
+    evaluators: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Inputs(FitData):
     """The data of a fit: ``source`` as the caller gave them, ``data`` as models see them."""
 
-    source: RankingData
     data: RankingData
-    eval_sets: Mapping[str, RankingData]
-    valid: RankingData | None  # all of ``eval_sets``
-    start: FittedModel | None
+    valid: RankingData | None
+    source: RankingData
     qid_column: str | None
     has_qid: bool
     has_ids: bool
@@ -194,7 +207,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     model_class: ClassVar[str | None] = None  # its default model
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of other models, given by name
     fixed: ClassVar[dict[str, Any]] = {}  # parameters of loss and model that define the algorithm
-    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose besides
+    search_space: ClassVar[dict[str, Any]] = {}  # in addition to the space of the model
 
     def __init__(
         self,
@@ -543,8 +556,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _rounds(
         self,
         model: Any,
-        data: RankingData,
-        valid: RankingData | None,
+        data: Any,
+        valid: Any,
         *,
         start: FittedModel | None,
         resume: Mapping[str, AnyArray] | None,
@@ -568,7 +581,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _run(
         self,
         model: Any,
-        inputs: _Inputs,
+        inputs: FitData,
         functions: Sequence[IterationCallback],
         show: Progress | None,
         checkpoint: Checkpoint | None,
@@ -582,6 +595,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             inputs.eval_sets,
             smooths=patience == "auto",
             n_jobs=self.n_jobs,
+            evaluators=inputs.evaluators,
         )
         callbacks: list[Callable[[Round], bool]] = []
         if show is not None:
@@ -597,7 +611,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if checkpoint is not None:
                 from rankwright.persist.checkpoint import run_receipt
 
-                kept = checkpoint.begin(run_receipt(self, data, valid, start))
+                kept = checkpoint.begin(run_receipt(self, inputs.digest or data, valid, start))
                 resumed = None if kept is None else Resumed.load(kept, history)
                 best = {} if resumed is None else resumed.best_arrays
                 checkpointing = Checkpointing(history, checkpoint, best)
@@ -619,7 +633,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _run_again(
         self,
         model: Any,
-        inputs: _Inputs,
+        inputs: FitData,
         history: EvaluationHistory,
         callbacks: Sequence[Callable[[Round], bool]],
         checkpointing: Checkpointing | None,
@@ -641,20 +655,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _finish(self, inputs: _Inputs, result: Result, history: Any) -> None:
         """Set the learned attributes."""
         data, source = inputs.data, inputs.source
-        self.model_: FittedModel = result.model
+        self._finish_run(result, history)
         self._with_qid = inputs.has_qid or source.n_queries > 1
         prints = query_prints(source, n_jobs=self.n_jobs)
         self.data_digest_ = digest_of_prints([prints], source.n_documents, source.n_features)
         by_ids = inputs.has_ids and source.sample_weight is None
         self._fitted_queries = (source.qid, prints[0]) if by_ids else None
-        self.curve_, self.evals_result_ = history.curve, history.evals_result()
-        self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
         self._note_features(data._replace(qid_column=inputs.qid_column))
         if _is_linear(self.model_):
             from rankwright.models.linear import spreads
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
         warn_of_equal_scores(self.model_, data)
+
+    def _finish_run(self, result: Result, history: Any) -> None:
+        """Set the learned attributes that do not depend on the place of the data."""
+        self.model_: FittedModel = result.model
+        self.curve_, self.evals_result_ = history.curve, history.evals_result()
+        self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
 
     def _run_with_callback(
         self,
@@ -750,7 +768,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
-    def _start_of(self, start: Ranker, data: RankingData) -> FittedModel:
+    def _start_of(self, start: Ranker, data: Any) -> FittedModel:
         """Return the fitted model to continue from, or say why it cannot be continued."""
         model: FittedModel = start._fitted()
         if not _can_continue(self._part_of("model"), model):
@@ -808,7 +826,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
-    def _note_features(self, data: RankingData) -> None:
+    def _note_features(self, data: Any) -> None:
+        """Set the learned attributes of features, from data or partitions."""
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)

@@ -18,7 +18,7 @@ from rankwright.rankers.base import ranker
 
 DATA, VALID = small_data(queries=14, documents=12), small_data(queries=6, documents=12, seed=1)
 ONE_SHOT = {"least_squares": "closed form: there are no rounds"}
-NOT_RESUMABLE = {"jrank", "kernel", "linear", "passive_aggressive", "prank"}
+NOT_RESUMABLE = {"factorization", "jrank", "kernel", "linear", "passive_aggressive", "prank"}
 
 # ranker, its parameters, models that the case stands for
 CASES = {
@@ -54,21 +54,6 @@ CASES = {
         "rankgp",
         {"population": 30, "n_generations": 9},
         ["expression"],
-    ),
-    "factorization": ("cofirank", {"n_factors": 3, "l2": 0.01}, ["factorization"]),
-    "factorization-joint": ("cofirank", {"n_factors": 3, "l2": 0.01, "method": "joint"}, []),
-    "factorization-auto": ("cofirank", {"n_factors": 2, "max_iter": 5}, []),
-    "factorization-turns": (
-        "cofirank",
-        {
-            "n_factors": 2,
-            "method": "alternating",
-            "solver": "bundle",
-            "n_rounds": 2,
-            "max_iter": 5,
-            "l2": 0.005,
-        },
-        [],
     ),
     "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "classifier": ("classification", {"l2": "auto"}, ["classifier"]),
