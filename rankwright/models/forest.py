@@ -306,7 +306,7 @@ class Forest:
         """Return the trees ``first:end``."""
         ends = np.append(self.roots, len(self.left))
         a, b = int(ends[first]), int(ends[end])
-        nodes = {name: getattr(self, name)[a:b] for name in _NODES}
+        nodes: dict[str, Any] = {name: getattr(self, name)[a:b] for name in _NODES}
         nodes["left"], nodes["right"] = nodes["left"] - a, nodes["right"] - a
         at = self.is_set[a:b]
         low = int(nodes["threshold"][at].min()) if at.any() else 0
@@ -337,7 +337,7 @@ class Forest:
                 parts = [part + by for part, by in zip(parts, moved_by, strict=False)]
             return np.concatenate(parts)
 
-        nodes = {name: joined(name) for name in _NODES}
+        nodes: dict[str, Any] = {name: joined(name) for name in _NODES}
         nodes["left"], nodes["right"] = joined("left", first_node), joined("right", first_node)
         at = np.isin(nodes["rule"], SETS)
         sizes = [len(forest.left) for forest in forests]
@@ -426,7 +426,7 @@ class Forest:
     def breakpoints(self, column: int) -> F64:
         """Return the values of a feature after which scores may change."""
         at = self.splits[self.feature[self.splits] == column]
-        cuts = np.unique(self.threshold[at[~self.is_set[at]]])
+        cuts: F64 = np.unique(self.threshold[at[~self.is_set[at]]])
         return cuts[np.isfinite(cuts)]
 
     def importance(self, kind: str) -> F64:
@@ -476,7 +476,7 @@ class Forest:
     ) -> Self:
         """Build the model from its arrays, checked."""
         _SCHEMA.check(arrays, texts, features=n_features)
-        nodes = {
+        nodes: dict[str, Any] = {
             name: array.astype(np.int64) if array.dtype == np.int32 else array
             for name, array in arrays.items()
             if name in (*_NODES, "roots", "shrinkage")
