@@ -717,7 +717,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for each of their queries, in the order of the rows; predict works in between.
         """
         model, solver = self._part_of("model"), self._part_of("solver")
-        if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
+        if not hasattr(model, "partial_fit") or not hasattr(solver, "resume"):
             given = getattr(self, "solver", None)  # some rankers take none
             solved = f" with solver='{given}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(
