@@ -55,7 +55,6 @@ CASES = {
         {"population": 30, "n_generations": 9},
         ["expression"],
     ),
-    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "network": (
         "xendcg",
         {
