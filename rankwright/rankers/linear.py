@@ -159,8 +159,8 @@ class MR(Ranker):
     and are a solution; targets on the simplex (KL) and an intercept for each query, both of which
     (3) has, do not exclude it. What ranks is the way there: the first targets are those of the
     grades, from which turns lead toward 0, and l2 chosen on the validation set decides how far. A
-    run from weights of 0 would stay there; over partitions, give a fitted ``start``. ``memr`` has
-    margins in place of all this.
+    run from weights of 0 would stay there; over partitions, give a fitted ``init_model``. ``memr``
+    has margins in place of all this.
 
     Parameters
     ----------

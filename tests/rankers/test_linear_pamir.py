@@ -35,7 +35,7 @@ def test_a_saved_ranker_goes_on_where_it_stopped(tmp_path):
 
 def test_a_fit_starts_from_the_state_of_another():
     first = ranker("pamir", n_steps=700).fit(DATA)
-    more = ranker("pamir", n_steps=300).fit(DATA, start=first)
+    more = ranker("pamir", n_steps=300).fit(DATA, init_model=first)
     assert more.model_.pairs.t == 1_000
     assert (more.coef_ == ranker("pamir", n_steps=1_000).fit(DATA).coef_).all()
 
