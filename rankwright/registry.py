@@ -109,8 +109,8 @@ MODELS = {
     "least_squares": "rankwright.models.least_squares:LeastSquares",
     "linear": "rankwright.models.linear:Linear",
     "network": "rankwright.models.network:Network",
-    "passive_aggressive": "rankwright.models.passive_aggressive:PassiveAggressiveLinear",
-    "prank": "rankwright.models.prank:PRankLinear",
+    "passive_aggressive": "rankwright.models.perceptron:PassiveAggressiveLinear",
+    "prank": "rankwright.models.perceptron:PRankLinear",
     "trees": "rankwright.models.trees:Trees",
 }
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from rankwright.models.least_squares import LeastSquares as LeastSquares
     from rankwright.models.linear import Linear as Linear
     from rankwright.models.network import Network as Network
-    from rankwright.models.passive_aggressive import (
-        PassiveAggressiveLinear as PassiveAggressiveLinear,
-    )
-    from rankwright.models.prank import PRankLinear as PRankLinear
+    from rankwright.models.perceptron import PassiveAggressiveLinear as PassiveAggressiveLinear
+    from rankwright.models.perceptron import PRankLinear as PRankLinear
     from rankwright.models.trees import Trees as Trees
 
 _MODULES = registry.classes("models")

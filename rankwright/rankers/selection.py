@@ -112,7 +112,7 @@ class Selection:
     @property
     def wants_train(self) -> bool:
         """Whether scores on train are of use: only beside those on the validation set."""
-        return self.valid is not None
+        return self.valid is not None and "train" not in self.eval_sets
 
     def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run.

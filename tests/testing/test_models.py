@@ -73,7 +73,7 @@ def test_a_model_of_ones_own_passes():
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (object(), "it has no method fit"),
+        (object(), "it has no method rounds"),
         (Choosy(), "it refuses all of the losses ranknet, squared, .*: no loss suits it"),
         (Worst(), "model 'Worst' breaks the contract 'The model has fit.* its NDCG@10 on the tra"),
         (Restless(), "'The same random_state gives the same bits, .* the score of a second fit is"),
