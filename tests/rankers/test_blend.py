@@ -255,7 +255,7 @@ def test_what_makes_no_sense_is_reported_before_any_work(made, error, sentence):
 
 def test_a_blend_is_not_continued():
     with pytest.raises(UsageError, match="a blend is not continued"):
-        quick().fit(DATA, start=BLEND)
+        quick().fit(DATA, init_model=BLEND)
 
 
 def test_it_is_registered_but_its_model_is_not_chosen_by_name():
