@@ -53,8 +53,10 @@ def domination_path(
         top = penalties[0] / least ** (1.0 / steps)
         problem.l2 = l2
         solver = Coordinate(tol=1e-3 * top, max_iter=500)
-        for result in solver.path(problem, penalties):
-            yield result.w
+        w = None
+        for problem.l1 in penalties:  # from the largest down
+            w = solver.solve(problem, w).w
+            yield w
 
     return path
 

@@ -30,7 +30,6 @@ that are not shift-invariant x is 0 and x_i has a 1 for the intercept. If the lo
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, Traits
+from rankwright.core.types import F64, I64, FloatMatrix, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight, set_iteration
 
@@ -335,78 +334,3 @@ def spectral_norm(A: FloatMatrix) -> float:
     gram = wide @ wide.T
     dense = gram if isinstance(gram, np.ndarray) else gram.toarray()
     return float(np.sqrt(max(0.0, np.linalg.eigvalsh(dense.astype(np.float64))[-1])))
-
-
-# --- cutting planes with an intercept ----------------------------------------------------------
-
-
-_DOUBLINGS = 100  # of the distance within which the minimum over the intercept is searched
-_TRIES = 100  # intercepts between these bounds
-_GAP = 1e-12  # share of the value to which the minimum over the intercept is exact
-
-
-def minimise_with_planes(solver: Any, objective: LinearObjective, v: F64) -> SolveResult:
-    """Return the result of a solver by planes, which needs a penalty on every variable."""
-    problem = MinimisedIntercept(objective, float(v[-1]))
-    solution: SolveResult = solver.solve(problem, v[:-1])
-    problem.cut(solution.w)
-    return replace(solution, w=np.append(solution.w, problem.intercept))
-
-
-class MinimisedIntercept:
-    """The minimum of a convex objective (1) over its intercept, as a problem in v only.
-
-    Two planes that touch M at the same v, with slopes in b of opposite sign, have an average whose
-    slope is 0: it is a plane below the minimum over b. The two intercepts approach each other until
-    it touches.
-    """
-
-    def __init__(self, objective: LinearObjective, intercept: float) -> None:
-        self.size, self.strength, self.intercept = objective.size - 1, objective.l2, intercept
-        self._objective = objective
-
-    def concave_part(self, v: F64) -> None:
-        """Return None: the loss is convex."""
-
-    def cut(self, v: F64) -> tuple[F64, float, float]:
-        """Return a, b and the minimum of M(v) over the intercept: a'v + b touches it from below."""
-        low, high = self._bracket(v)
-        for _ in range(_TRIES):
-            share = 1.0 if high.slope <= 0.0 else max(0.0, low.slope / (low.slope - high.slope))
-            a, b = (1.0 - share) * low.a + share * high.a, (1.0 - share) * low.b + share * high.b
-            best = min(low, high, key=lambda plane: plane.value)
-            if best.value - float(a @ v) - b <= _GAP * abs(best.value):
-                break
-            crossing = share * low.intercept + (1.0 - share) * high.intercept
-            crossing += (low.value - high.value) / (high.slope - low.slope)
-            middle = self._plane(v, crossing)
-            low, high = (middle, high) if middle.slope < 0.0 else (low, middle)
-        self.intercept = best.intercept
-        return a, b, best.value
-
-    def _bracket(self, v: F64) -> tuple[_Plane, _Plane]:
-        """Return planes at two intercepts between which the minimum is, if there is one."""
-        low = high = self._plane(v, self.intercept)
-        for power in range(_DOUBLINGS):
-            if low.slope > 0.0:
-                low = self._plane(v, self.intercept - 2.0**power)
-            elif high.slope < 0.0:
-                high = self._plane(v, self.intercept + 2.0**power)
-            else:
-                break
-        return low, high
-
-    def _plane(self, v: F64, intercept: float) -> _Plane:
-        a, b, value = self._objective.cut(np.append(v, intercept))
-        return _Plane(a[:-1], b, float(a[-1]), intercept, value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plane:
-    """A plane a'v + slope * intercept + b that touches M, with the value at the touching point."""
-
-    a: F64
-    b: float
-    slope: float
-    intercept: float
-    value: float

@@ -90,7 +90,6 @@ from rankwright.rankers.inputs import (
     warn_of_equal_scores,
     warn_of_training_data,
 )
-from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Selection
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     model_class: ClassVar[str | None] = None  # its default model
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of other models, given by name
     fixed: ClassVar[dict[str, Any]] = {}  # parameters of loss and model that define the algorithm
-    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose besides
+    search_space: ClassVar[dict[str, Any]] = {}  # in addition to the space of the model
 
     def __init__(
         self,
@@ -718,7 +717,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for each of their queries, in the order of the rows; predict works in between.
         """
         model, solver = self._part_of("model"), self._part_of("solver")
-        if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
+        if not hasattr(model, "partial_fit") or not hasattr(solver, "resume"):
             given = getattr(self, "solver", None)  # some rankers take none
             solved = f" with solver='{given}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(

@@ -30,7 +30,6 @@ from rankwright.models.blend import FittedBlend
 from rankwright.models.callbacks import until_interrupted
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.out_of_fold import FoldFit, OutOfFold, out_of_fold, with_rounds
-from rankwright.rankers.search_space import Domain, Log
 from rankwright.rankers.selection import Selection
 from rankwright.rankers.stacking import Stack, clearly_better, within_queries
 
@@ -109,7 +108,7 @@ class Blend(Ranker):
 
     name: ClassVar[str] = "blend"
     model_class: ClassVar[str | None] = "blend"
-    search_space: ClassVar[dict[str, Domain | None]] = {"shrinkage": Log(1.0, 10_000.0)}
+    search_space: ClassVar[dict[str, Any]] = {"shrinkage": (1.0, 10_000.0, "log")}
 
     def __init__(
         self,

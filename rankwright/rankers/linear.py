@@ -17,7 +17,6 @@ from rankwright.rankers.parameters import (
     StoppingParameters,
     named_ranker,
 )
-from rankwright.rankers.search_space import Choice, Log
 from rankwright.rankers.selection import Selection
 
 _HELD = 1e6  # a C_r for which the targets equal those of the grades
@@ -131,7 +130,7 @@ class MR(LinearParameters):
 
     loss_class = "retarget"
     fixed: ClassVar[dict[str, Any]] = {"margin": "none"}
-    search_space = {"C_r": Log(0.01, 100.0)}
+    search_space = {"C_r": (0.01, 100.0, "log")}
 
     divergence: str = "square"
     domain: str = "simplex"
@@ -200,7 +199,7 @@ class NDCGGLM(LinearParameters):
 
     name = "ndcg_glm"
     loss_class = "ndcg_glm"
-    search_space = {"divergence": Choice("square", "kl")}
+    search_space = {"divergence": ["square", "kl"]}
 
     divergence: str = "square"
     solver: Any = "tron"
@@ -241,7 +240,7 @@ class RankSVM(LinearParameters):
 
     loss_class = "pair_hinge"
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {"kernel": {"l2": 10.0}}
-    search_space = {"pairs": Choice("uniform", "query")}
+    search_space = {"pairs": ["uniform", "query"]}
 
     form: str = "squared"
     margin: float = 1.0
@@ -309,7 +308,7 @@ class ListNet(LinearParameters):
     """
 
     loss_class = "listnet"
-    search_space = {"target": Choice("softmax", "gain")}
+    search_space = {"target": ["softmax", "gain"]}
 
     target: str = "softmax"
     k: int = 1
@@ -490,7 +489,7 @@ class Domination(LinearParameters):
     """
 
     loss_class = "domination"
-    search_space = {"variant": Choice(*VARIANTS), "l1": Log(1e-5, 0.1), "l2": None}
+    search_space = {"variant": [*VARIANTS], "l1": (1e-5, 0.1, "log"), "l2": None}
 
     variant: str = "multi"
     margin: str | tuple[float, ...] | None = None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankwright.rankers.parameters import MetricParameters, NetworkParameters, named_ranker
-from rankwright.rankers.search_space import Floats, Ints, Log
 
 
 @named_ranker
@@ -82,7 +81,7 @@ class LambdaRank(MetricParameters, NetworkParameters):
     """
 
     loss_class = "lambdarank"
-    search_space = {"truncation": Ints(5, 100, log=True), "sigma": Log(0.3, 3.0)}
+    search_space = {"truncation": (5, 100, "log"), "sigma": (0.3, 3.0, "log")}
 
     metric: Any = "ndcg@10"
     truncation: int | None = 30
@@ -127,7 +126,7 @@ class SoftRank(MetricParameters, NetworkParameters):
     """
 
     loss_class = "softrank"
-    search_space = {"sigma": Log(0.1, 10.0)}
+    search_space = {"sigma": (0.1, 10.0, "log")}
 
     metric: Any = "ndcg@10"
     sigma: float = 0.1
@@ -171,7 +170,7 @@ class BoltzRank(MetricParameters, NetworkParameters):
     """
 
     loss_class = "boltzrank"
-    search_space = {"divergence": Floats(0.0, 1.0), "sharpness": Log(0.1, 10.0)}
+    search_space = {"divergence": (0.0, 1.0), "sharpness": (0.1, 10.0, "log")}
 
     metric: Any = "ndcg@10"
     divergence: float = 1.0

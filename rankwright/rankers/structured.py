@@ -7,7 +7,6 @@ from typing import Any
 
 from rankwright.core.types import F64
 from rankwright.rankers.parameters import LinearParameters, MetricParameters, named_ranker
-from rankwright.rankers.search_space import Floats, Ints
 
 
 @named_ranker
@@ -49,7 +48,7 @@ class DORM(MetricParameters, LinearParameters):
     """
 
     loss_class = "position_svm"
-    search_space = {"decay": Floats(0.25, 3.0)}
+    search_space = {"decay": (0.25, 3.0)}
 
     metric: Any = "ndcg@10"
     decay: float | str = 1.0
@@ -115,7 +114,7 @@ class SVMPrecision(LinearParameters):
 
     name = "svm_precision"
     loss_class = "precision_svm"
-    search_space = {"n": Ints(3, 30, log=True)}
+    search_space = {"n": (3, 30, "log")}
 
     n: int = 15
     min_grade: float = 1.0

@@ -11,7 +11,6 @@ from rankwright.rankers.parameters import (
     TreeParameters,
     named_ranker,
 )
-from rankwright.rankers.search_space import Choice, Ints, Log
 
 
 @named_ranker
@@ -47,7 +46,7 @@ class LambdaMART(MetricParameters, SplitParameters):
     """
 
     loss_class = "lambdarank"
-    search_space = {"truncation": Ints(5, 100, log=True), "normalize": Choice(True, False)}
+    search_space = {"truncation": (5, 100, "log"), "normalize": [True, False]}
 
     metric: Any = "ndcg@10"
     truncation: int | None = 30
@@ -103,9 +102,9 @@ class IntervalRank(TreeParameters):
 
     loss_class = "interval"
     search_space = {
-        "lambda1": Log(0.003, 3.0),
-        "lambda2": Log(0.1, 10.0),
-        "targets": Choice("linear", "gain"),
+        "lambda1": (0.003, 3.0, "log"),
+        "lambda2": (0.1, 10.0, "log"),
+        "targets": ["linear", "gain"],
     }
 
     lambda1: float = 0.03
@@ -144,7 +143,7 @@ class GBDT(SplitParameters):
     """
 
     loss_class = "squared"
-    search_space = {"targets": Choice("linear", "gain")}
+    search_space = {"targets": ["linear", "gain"]}
 
     targets: str | tuple[float, ...] = "linear"
     subsample: float = 1.0
@@ -182,7 +181,7 @@ class GBRank(SplitParameters):
     """
 
     loss_class = "gbrank"
-    search_space = {"targets": Choice("linear", "gain")}
+    search_space = {"targets": ["linear", "gain"]}
 
     targets: str | tuple[float, ...] = "linear"
     calibration: float = 0.0
