@@ -303,6 +303,7 @@ def partitions(
     if isinstance(source, Partitions):
         _refuse_other_parts(source, client, n_parts, options)
         return source
+    build: Callable[..., Partitions]
     if isinstance(source, RankingData):
         build = data_in_parts
     elif isinstance(source, tuple) and len(source) in (3, 4):
