@@ -29,6 +29,7 @@ import numpy as np
 from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest import Forest
 from rankwright.models.forest_scoring import (
     CATEGORY,
@@ -42,7 +43,6 @@ from rankwright.models.forest_scoring import (
     ZERO_RIGHT,
 )
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,10 @@ from rankwright.errors import UsageError
 from rankwright.models import network as layers
 from rankwright.models.additive import rules_of, with_rules
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest import Forest, node_means
 from rankwright.models.forest_scoring import PLAIN
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 from rankwright.models.portable import (
     HIGHEST,
     PortableForest,

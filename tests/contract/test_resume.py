@@ -55,7 +55,6 @@ CASES = {
         {"population": 30, "n_generations": 9},
         ["expression"],
     ),
-    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "network": (
         "xendcg",
         {
@@ -189,7 +188,7 @@ def test_the_trees_kept_are_those_of_the_best_round_where_rounds_find_no_split(t
     curve = fitted.curve_["valid ndcg@10"]
     assert fitted.best_iteration_ < len(curve)
     assert fitted.score(VALID) == max(curve)
-    more = ranker("lambdamart", **EMPTY).fit(DATA, eval_set=VALID, start=fitted)
+    more = ranker("lambdamart", **EMPTY).fit(DATA, eval_set=VALID, init_model=fitted)
     assert more.score(VALID) == max(more.curve_["valid ndcg@10"])
 
 
