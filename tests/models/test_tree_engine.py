@@ -90,7 +90,7 @@ def test_a_ranker_selects_explains_and_continues_with_them():
     forest = fitted.model_
     np.testing.assert_allclose(forest.contributions(VALID.X).sum(1), forest.scores(VALID.X))
     half = Ranker("ranknet", model=MODEL).fit(DATA)
-    more = Ranker("ranknet", model=MODEL).fit(DATA, start=half)
+    more = Ranker("ranknet", model=MODEL).fit(DATA, init_model=half)
     whole = Ranker("ranknet", model=replace(MODEL, n_estimators=10)).fit(DATA)
     np.testing.assert_allclose(more.predict(VALID), whole.predict(VALID), atol=1e-9)
 
