@@ -73,7 +73,12 @@ def test_a_loss_has_one_name_as_key_and_class():
         assert cls.__name__.lower() == key.replace("_", "")
 
 
-SHARED_FILES = {"passive_aggressive": "perceptron", "prank": "perceptron"}
+SHARED_FILES = {
+    "classifier": "pointwise",
+    "least_squares": "pointwise",
+    "passive_aggressive": "perceptron",
+    "prank": "perceptron",
+}
 
 
 @pytest.mark.parametrize("kind", ["losses", "metrics", "models", "solvers"])
