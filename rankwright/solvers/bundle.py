@@ -69,7 +69,7 @@ class Bundle(Part):
     Ranker(loss='pair_hinge', solver=Bundle(tol=0.0001))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"convex_parts", "shift_invariant"})
+    needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
 
     tol: float = 1e-6
     max_iter: int = 500

@@ -107,6 +107,8 @@ class Planes:
             tolerance=max(tolerance, least),
             max_steps=_STEPS if self._n_zeros else 100 * len(x) + 5000,
         )
+        if not self._n_zeros:
+            x /= x.sum()  # rounding errors of the active set add up
         self.w = self._A.T @ x / -self._l2
         self.value = float(b @ x) - 0.5 * self._l2 * float(self.w @ self.w)
         self.seconds += time.perf_counter() - began
@@ -291,9 +293,7 @@ def minimise_over_simplices(
     gap: float
     G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: a single compilation
     if len(x) and block.max() == 0:
-        total = x.sum()
         gap = _by_active_set(G, b, x, g, tolerance, max(1, min(max_steps, 10 * len(x) + 100)))
-        x *= total / x.sum()
         if gap <= tolerance:
             return gap
     member = np.argsort(block, kind="stable")
