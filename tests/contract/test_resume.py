@@ -152,7 +152,9 @@ def test_trees_go_on_after_those_of_a_start(tmp_path):
     with pytest.raises(Kill):
         saved("lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=deadly)
     kept = Checkpoint(tmp_path / "kept", resume=True)
-    again, end = saved("lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=kept)
+    again, end = saved(
+        "lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=kept
+    )
     assert end.resumed_from_ > 3
     assert again == whole
 
