@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rankwright.core.checks import ArraySpec
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
-from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, MEMBER_OR_NAN, SETS, Scorer
+from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, MEMBER_OR_NAN, Scorer, has_set
 from rankwright.models.schema import Schema
 from rankwright.models.tree_shap import TreeShap
 
@@ -176,7 +176,7 @@ class Forest:
         shrinkage: float = 1.0,
         sets: Mapping[int, AnyArray] | None = None,
     ) -> Self:
-        """Return one tree whose nodes are in any order, the root first; leaves have children -1.
+        """Return one tree from nodes in any order, the root first; leaves have children -1.
 
         ``sets`` has the categories that go left, as bits, by node.
         """
@@ -270,7 +270,8 @@ class Forest:
     @property
     def is_set(self) -> NDArray[np.bool_]:
         """Whether each node is a split on categories."""
-        return np.isin(self.rule, SETS)
+        is_set: NDArray[np.bool_] = has_set(self.rule)
+        return is_set
 
     @property
     def has_lightgbm_rules(self) -> bool:
@@ -326,7 +327,7 @@ class Forest:
         return self.select(0, n_trees)
 
     def join(self, others: Sequence[Forest]) -> Self:
-        """Return the forest with the trees of ``others`` after its own; (1) is that of ``self``."""
+        """Return the forest with the trees of ``others`` appended; base, scale and offset stay."""
         forests: list[Forest] = [self, *others]
         first_node = np.cumsum([0, *(len(forest.left) for forest in forests)]).tolist()
         first_set = np.cumsum([0, *(len(forest.sets) for forest in forests)]).tolist()
@@ -339,7 +340,7 @@ class Forest:
 
         nodes: dict[str, Any] = {name: joined(name) for name in _NODES}
         nodes["left"], nodes["right"] = joined("left", first_node), joined("right", first_node)
-        at = np.isin(nodes["rule"], SETS)
+        at = has_set(nodes["rule"])
         sizes = [len(forest.left) for forest in forests]
         nodes["threshold"] = nodes["threshold"] + np.where(at, np.repeat(first_set[:-1], sizes), 0)
         return replace(
@@ -397,7 +398,7 @@ class Forest:
         return total
 
     def running_scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
-        """Return the scores that training continues from, bit for bit those of one long run.
+        """Return the scores that training continues from, with the bits of one long run.
 
         Training adds each tree to the scores before it; `scores` adds the offset last.
         """

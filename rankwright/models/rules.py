@@ -1,13 +1,13 @@
-"""Rules [x_f > theta] over the columns of a data set: their thresholds, and the steepest of them.
+"""Rules [x_f > theta] on the columns of a data set: thresholds, and the steepest rule.
 
-Each column is cut at its thresholds once, c_fi = number of thresholds of feature f below x_fi, so
-that document i meets rule (f, k) where c_fi > k. For any g, the sums
+The thresholds of each feature f divide its values once: c_fi is the number of thresholds below
+x_fi, so that document i meets rule (f, k) if c_fi > k. For any g, the sums
 
     sum of g_i over the documents that meet rule (f, k)                                         (1)
 
-of all rules of a feature come from one pass over its column: a sum for each value of c, added up
-from the top. A missing value meets no rule; a column with gaps has the rule [x_f > -inf] too, that
-there is a value at all.
+of all rules of a feature need one pass over its column: a sum for each value of c, accumulated from
+the top. A missing value meets no rule; a column with missing values also has the rule
+[x_f > -inf], "there is a value".
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ class RuleTable:
         skipped: Sequence[Rule] = (),
         n_jobs: int | None = None,
     ) -> Rule | None:
-        """Return the rule along which ``g`` is steepest; None where all are level.
+        """Return the rule along which ``g`` is steepest; None if all sums are 0.
 
-        Among equals it is that of the first feature with the highest threshold. Without ``falling``
-        only rules with a negative sum count, whose documents are to gain.
+        Ties are resolved in favour of the first feature and its highest threshold. Without
+        ``falling``, only rules with a negative sum (1) are considered; their weight is positive.
         """
         d, n = self.codes.shape
         n_cuts: I64 = np.array([len(cuts) for cuts in self.cuts], np.int64)
@@ -152,7 +152,7 @@ class RuleTable:
 
 
 def by_column(X: FloatMatrix) -> Any:
-    """Return X such that `column` is quick."""
+    """Return X in a form that makes `column` fast."""
     return sparse.csc_array(X) if sparse.issparse(X) else X
 
 
@@ -180,6 +180,6 @@ def _all_cuts(values: F64) -> F64:
 
 
 def _useful(cuts: F64, known: F64, n: int) -> F64:
-    """Keep the thresholds with documents on both sides, and one below all where some have gaps."""
+    """Keep thresholds with documents on both sides; add -inf for columns with missing values."""
     kept = np.unique(cuts[(cuts >= known.min()) & (cuts < known.max())])
     return np.append(-np.inf, kept) if len(known) < n else kept

@@ -1,7 +1,7 @@
 """XGBoost's models, from JSON or UBJSON, as trees that score as XGBoost does.
 
-Leaves are float32 and are added in single precision to the base score; a split sends x left where
-x < threshold, in float32. Of a categorical split the categories listed go right.
+Leaves are float32 and are added in single precision to the base score; a split sends x left if
+x < threshold, in float32. The listed categories of a categorical split go right.
 """
 
 from __future__ import annotations
@@ -98,11 +98,10 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
 
 
 def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
-    """Return the categories of the frame that the model was trained on; files since 3.1 have them.
+    """Return the categories of the training frame, which files since XGBoost 3.1 have.
 
-    Texts are one run of bytes with the place where each begins. For a pandas frame XGBoost 3.2
-    counts those places in characters, which cuts the run wrongly where a character has several
-    bytes: such texts are not to be had from the file.
+    Texts are stored as bytes with offsets. For a pandas frame XGBoost 3.2 counts offsets in
+    characters, so that texts with characters of several bytes cannot be recovered.
     """
     encodings = held.get("enc") or []
     if not names or not encodings:
@@ -146,7 +145,7 @@ def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:
 
 
 def _margin(base: float, objective: str) -> float:
-    """Return the score that trees are added to; the file has it as the objective shows scores."""
+    """Return the score that the trees are added to, from the base score of the objective."""
     if objective in _SAME:
         margin = base
     elif objective in _LOGISTIC and 0.0 < base < 1.0:
@@ -179,7 +178,7 @@ def _tree(tree: Mapping[str, Any], width: int, weight: np.float32) -> Forest:
         below = highest_rounded_to(np.nextafter(value, np.float32(-np.inf)))
     rule = np.where(default_left, EXACT_LEFT, EXACT_RIGHT)
     sets = _sets(tree, len(left))
-    if sets:  # what is listed goes right there, and left here
+    if sets:  # XGBoost sends the listed categories to the right
         at = np.array(sorted(sets))
         left[at], right[at] = right[at], left[at]
         rule[at] = np.where(default_left[at], MEMBER, MEMBER_OR_NAN)
