@@ -98,7 +98,7 @@ LOSSES = {
 
 MODELS = {
     "additive": "rankwright.models.additive:Additive",
-    "classifier": "rankwright.models.classifier:Classifier",
+    "classifier": "rankwright.models.pointwise:Classifier",
     "coordinate_ascent": "rankwright.models.coordinate_ascent:CoordinateAscent",
     "expression": "rankwright.models.expression:Expression",
     "factorization": "rankwright.models.factorization:Factorization",
@@ -106,11 +106,11 @@ MODELS = {
     "forest": "rankwright.models.forest:Forest",
     "jrank": "rankwright.models.jrank:JRank",
     "kernel": "rankwright.models.kernel:Kernel",
-    "least_squares": "rankwright.models.least_squares:LeastSquares",
+    "least_squares": "rankwright.models.pointwise:LeastSquares",
     "linear": "rankwright.models.linear:Linear",
     "network": "rankwright.models.network:Network",
-    "passive_aggressive": "rankwright.models.passive_aggressive:PassiveAggressiveLinear",
-    "prank": "rankwright.models.prank:PRankLinear",
+    "passive_aggressive": "rankwright.models.perceptron:PassiveAggressiveLinear",
+    "prank": "rankwright.models.perceptron:PRankLinear",
     "trees": "rankwright.models.trees:Trees",
 }
 

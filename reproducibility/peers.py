@@ -126,7 +126,8 @@ class JointKernel:
     def fit(self, X: rw.RankingData) -> Self:
         """Learn the kernels, with the 20 leading features of items, and fit DORM."""
         fitted = X.select(np.flatnonzero(X.sizes <= (self.longest or X.n_documents)))
-        self.map_ = JointMap.learnt(X, self.users, rank=20, n_tastes=5, fitted=fitted)
+        items = item_features(X)[:, :20]
+        self.map_ = JointMap.learn(items, fitted, self.users, n_tastes=5)
         self.ranker.fit(self.map_.mapped(fitted))
         return self
 

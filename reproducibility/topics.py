@@ -27,7 +27,7 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.domination_columns import Columns
 from rankwright.losses.pair_sampler import PairSampler
 from rankwright.metrics import Evaluator
-from rankwright.models.passive_aggressive import PairState, PassiveAggressive
+from rankwright.models.perceptron import pamir_steps
 from rankwright.solvers.coordinate import Coordinate, falling_l1
 from reproducibility.protocol import Column, Run, per_query, progress
 from reproducibility.reuters import Part, TopicFold
@@ -53,8 +53,10 @@ def domination_path(
         top = penalties[0] / least ** (1.0 / steps)
         problem.l2 = l2
         solver = Coordinate(tol=1e-3 * top, max_iter=500)
-        for result in solver.path(problem, penalties):
-            yield result.w
+        w = None
+        for problem.l1 in penalties:  # from the largest down
+            w = solver.solve(problem, w).w
+            yield w
 
     return path
 
@@ -65,12 +67,11 @@ def pamir(X: Any, *, C: Sequence[float], n_steps: int, seed: int, rounds: int = 
     def path(data: rw.RankingData, topic: int) -> Iterator[Any]:
         pairs = PairSampler.of(data, order_weight(data), document_weight(data))
         for cap in C:
-            state = PairState.at(np.zeros(X.shape[1]))
-            for _ in range(rounds):
-                state = PassiveAggressive(cap).go_on(
-                    X, data.y, pairs, state, n_steps // rounds, seed=seed + (topic << 32)
-                )
-                yield state.mean
+            w, late, size = np.zeros(X.shape[1]), np.zeros(X.shape[1]), n_steps // rounds
+            for end in range(size, rounds * size + 1, size):
+                cells, sampled = (X.indptr, X.indices, X.data), seed + (topic << 32)
+                pamir_steps(end - size, end, sampled, pairs, *cells, data.y, float(cap), w, late)
+                yield w - late / end
 
     return path
 

@@ -44,6 +44,7 @@ def fitted_rankers():
     found = {
         "linear": rw.ranker("ranksvm").fit(data),
         "linear-listnet": rw.ranker("listnet", model="linear").fit(data),
+        "linear-intercept": rw.Ranker(loss="squared", model="linear").fit(data),
         "linear-zero": rw.ranker("ranksvm", missing="zero").fit(gaps),
         "linear-mean": rw.ranker("ranksvm", missing="mean").fit(gaps),
         "trees": rw.ranker("lambdamart", **trees).fit(data),
@@ -71,7 +72,7 @@ def fitted_rankers():
         "linear-blend": blend("linear", "linear-listnet"),
         "trees-blend": blend("trees-gaps", "additive-gaps", "trees-forest"),
         "network-blend": blend("network-sigmoid"),
-        "blend": blend("linear", "trees", "network-elu"),
+        "blend": blend("linear-intercept", "trees", "network-elu"),
         "blend-smooth": blend("linear", "network-tanh"),
         "blend-gaps": blend("linear-mean", "linear-zero", "trees-initial", "network-sigmoid"),
     }

@@ -270,7 +270,7 @@ def relevance_and_propensity(
     Rows without positions have a single position.
     """
     rows = rows._replace(sample_weight=_mean_one(document_weight(rows)))
-    model: Model = Trees() if rows.categories else Linear(l2=l2, missing="mean")
+    model: Any = Trees() if rows.categories else Linear(l2=l2, missing="mean")
     fitted = _fit(model, DualSoftmax(), rows, n_jobs)
     if rows.position is None:
         return fitted, Propensity(np.ones(1), method="joint")

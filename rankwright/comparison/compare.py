@@ -702,7 +702,7 @@ class Work:
         if not self._tune:
             return None
         space = space_of(made, fixed=fixed)
-        return {"trials": self._tune, **{name: repr(domain) for name, domain in space.items()}}
+        return {"trials": self._tune, **{name: repr(values) for name, values in space.items()}}
 
     def _keep(self, label: str, number: int, stored: StoredRun) -> None:
         about = stored.about

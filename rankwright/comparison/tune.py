@@ -40,8 +40,15 @@ from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
 from rankwright.rankers.inputs import ranking_data, valid_data
-from rankwright.rankers.search_space import Choice, Domain, checked_domains, space_of
-from rankwright.rankers.selection import ROUNDS
+from rankwright.rankers.out_of_fold import round_parameter
+from rankwright.rankers.search_space import (
+    as_plain,
+    contains,
+    distributions,
+    from_plain,
+    space_of,
+    user_space,
+)
 
 if TYPE_CHECKING:
     import optuna
@@ -213,14 +220,14 @@ def checked_space(
     *,
     space: Mapping[str, Any] | None = None,
     fixed: Collection[str] = (),
-) -> dict[str, Domain]:
+) -> dict[str, Any]:
     """Return what `tune` searches; what it would refuse is reported here, without any data."""
     import_optuna()
     check_kind("the number of trials", trials, ["int"])
     if trials < 1:
         raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
     if space is not None:
-        return checked_domains(ranker, space)
+        return user_space(ranker, space)
     searched = dict(space_of(ranker, fixed=fixed))
     if not searched:
         raise UsageError(
@@ -331,12 +338,13 @@ class Search:
         ranker: Ranker,
         train: RankingData,
         valid: RankingData | None,
-        space: Mapping[str, Domain],
+        space: Mapping[str, Any],
         seed: int,
         folds: int = 0,
     ) -> None:
         self.optuna, self.ranker, self.train, self.valid = optuna, ranker, train, valid
         self.space, self.seed, self.folds = space, seed, folds
+        self.distributions = distributions(space)
         if valid is not None:
             self.pairs = [(train, valid)]
         else:
@@ -354,7 +362,7 @@ class Search:
             "data": [content_digest(self.train), judge],
             "ranker": self.ranker.name,
             "parameters": kept_parameters(self.ranker),
-            "space": {name: repr(domain) for name, domain in self.space.items()},
+            "space": {name: repr(values) for name, values in self.space.items()},
             "seed": self.seed,
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
@@ -386,9 +394,8 @@ class Search:
         study.sampler = self.optuna.samplers.TPESampler(seed=draw)
         if number == 0:
             study.enqueue_trial(self._defaults())
-        trial = study.ask()
-        chosen = {name: domain.suggest(trial, name) for name, domain in self.space.items()}
-        return trial, clone(self.ranker).set_params(**chosen)
+        trial = study.ask(self.distributions)
+        return trial, clone(self.ranker).set_params(**self.values(trial.params))
 
     def run_elsewhere(
         self, study: optuna.Study, first: int, count: int, executor: Runs
@@ -464,24 +471,24 @@ class Search:
             self._fitted = {best.number: fitted.fit(self.train, eval_set=self.valid)}
         return self._fitted[best.number], chosen, float(study.best_value)
 
-    def values(self, kept: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a trial from what Optuna keeps of them."""
+    def values(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a trial from the values that Optuna stores."""
         return {
-            name: domain.value(kept[name]) if isinstance(domain, Choice) else kept[name]
-            for name, domain in self.space.items()
-            if name in kept
+            name: from_plain(values, stored[name])
+            for name, values in self.space.items()
+            if name in stored
         }
 
     def _rounds(self, best: list[int]) -> dict[str, int]:
         """Return the parameter for the mean number of rounds, of a model that has one."""
-        name = ROUNDS.get(self.ranker.model_name)
+        name = round_parameter(self.ranker)
         if name is None or not best:
             return {}
         own = self.ranker._has_own_model() and name in self.ranker.get_params(deep=False)
         return {name if own else f"model__{name}": max(1, round(fmean(best)))}
 
     def _defaults(self) -> dict[str, Any]:
-        """Return where the first trial stands; what is "auto", at what it is for these data."""
+        """Return the parameters of the first trial, with "auto" resolved for this data."""
         known = self.ranker.get_params(deep=True)
         model = self.ranker._part_of("model")
         if hasattr(model, "resolve"):
@@ -490,9 +497,9 @@ class Search:
                 if isinstance(value, str) and value == "auto":
                     known[name] = chosen.get(name.removeprefix("model__"), value)
         return {
-            name: domain.kept(known[name]) if isinstance(domain, Choice) else known[name]
-            for name, domain in self.space.items()
-            if domain.holds(known[name])
+            name: as_plain(known[name])
+            for name, distribution in self.distributions.items()
+            if contains(distribution, known[name])
         }
 
 

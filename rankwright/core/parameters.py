@@ -12,8 +12,10 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -133,6 +135,27 @@ def resolve_part(kind: str, given: Any) -> Any:
 def part_name(kind: str, part: Any) -> str:
     """Return the registered name of a part, or the name of its class."""
     return registry.name_of(kind, type(part)) or type(part).__name__
+
+
+# --- types of parameters --------------------------------------------------------------------------
+
+
+@cache
+def declared_types(cls: type) -> dict[str, Any]:
+    """Return the declared type of each parameter of a class, as far as types are declared."""
+    owner = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
+    source: Any = owner if "__dataclass_fields__" in vars(owner) else owner.__init__  # type: ignore[misc]
+    try:
+        return get_type_hints(source, include_extras=True)
+    except NameError:  # a type of another package that is imported only for type checkers
+        return {}
+
+
+def type_options(declared: Any) -> set[Any]:
+    """Return the alternatives of a declared type."""
+    if isinstance(declared, UnionType) or get_origin(declared) is Union:
+        return {option for part in get_args(declared) for option in type_options(part)}
+    return {declared}
 
 
 # --- what kind each parameter is ------------------------------------------------------------------
@@ -267,14 +290,14 @@ def unknown_parameter(
 def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> str | None:
     """Return which other part has a parameter and how to pass it; None where none has."""
     for ours in names:
-        if loss is not None and ours in _field_names("losses", loss):
+        if loss is not None and ours in field_names("losses", loss):
             return (
                 f"its loss has {ours}: take the ranker named ranker with the loss {loss} "
                 f"(on the command line --set loss={loss} --set loss.{ours}=VALUE)."
             )
         for kind, those in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
             part = registry.singular(kind)
-            having = [one for one in those if ours in _field_names(kind, one)]
+            having = [one for one in those if ours in field_names(kind, one)]
             if part in known and having:
                 return (
                     f"{ours} is a parameter of the {part} {either(having)}: pass such a {part} "
@@ -286,7 +309,8 @@ def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> st
 _FOR_ANY_LOSS = ("linear", "trees", "network", "kernel", "factorization")
 
 
-def _field_names(kind: str, name: str) -> set[str]:
+def field_names(kind: str, name: str) -> set[str]:
+    """Return the names of the parameters of a registered part."""
     return {field.name for field in fields(registry.resolve(kind, name))}
 
 

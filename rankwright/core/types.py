@@ -356,24 +356,15 @@ class Solver(Protocol):
 
     needs: ClassVar[frozenset[str]]
 
-    def solve(
-        self,
-        problem: Problem,
-        start: F64 | None = None,
-        *,
-        callback: Callable[[int, F64, float], bool] | None = None,
-    ) -> SolveResult:
-        """Minimise ``problem`` from ``start``; ``callback`` may stop the run by returning True."""
+    def solve(self, problem: Problem, start: F64 | None = None) -> SolveResult:
+        """Minimise ``problem`` from ``start`` (0 by default)."""
 
 
 class OnlineSolver(Solver, Protocol):
-    """A solver that goes on with new queries: ``partial_fit`` asks for one."""
+    """A solver that continues with new queries, as ``partial_fit`` needs."""
 
-    def go_on(self, problem: StochasticProblem, state: Any) -> SolveResult:
+    def resume(self, problem: StochasticProblem, state: Any) -> SolveResult:
         """Take one step for each part of ``problem``, in their own order, from ``state``."""
-
-    def walk(self, problem: StochasticProblem, state: Any, parts: I64) -> Any:
-        """Take a step for each of ``parts``, in this order; return the state after them."""
 
 
 @dataclass(frozen=True, slots=True)

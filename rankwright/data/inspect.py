@@ -555,7 +555,7 @@ def warn_of_outcomes(data: RankingData, *, chosen: Collection[str] = ()) -> None
         f"{'a feature looks' if one else f'{len(names)} features look'} like outcomes, which are "
         f"not known when documents are ranked: {'; '.join(why)}. Leave {'it' if one else 'them'} "
         f"out with drop={names} (--read drop={','.join(names)}), unless known beforehand.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

@@ -1,8 +1,8 @@
-"""Where parts of the data lie and work is done: on the workers of a Dask cluster, or here.
+"""Connections to Dask clusters, and calls on their workers.
 
-A `Backend` holds values, runs functions on them and returns results in the order of the calls.
-`Cluster` is that of a Dask client: a value is a future, and a value that is lost with its
-worker is made again by Dask, from its source. `LocalBackend` is this process, without Dask.
+A `Backend` holds values, calls functions on them and returns results in the order of the calls. The
+values of a `Cluster` are futures; Dask computes them again from their source if a worker is lost.
+`LocalBackend` is the current process, without Dask.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from typing import Any, Protocol
 from rankwright.data.ranking_data import FIELDS, RankingData
 from rankwright.errors import MissingExtraError, RankwrightError, UsageError
 
-_LOOK = 2.0  # seconds of waiting after which we look whether there is still a worker
+_INTERVAL = 2.0  # seconds between two checks that there is still a worker
 PATIENCE = 30.0
-"""Seconds without any worker after which a run ends; a nanny may bring one back until then."""
+"""Seconds without any worker after which a run ends; a nanny may restart one until then."""
 
 
 class ClusterError(RankwrightError, RuntimeError):
-    """The cluster cannot go on with the work; says what became of its workers."""
+    """The cluster cannot continue."""
 
 
 class Backend(Protocol):
-    """Holds values and runs functions on them."""
+    """Holds values and calls functions on them."""
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return held values of ``function`` over the columns: values held here, or constants."""
+        """Return a held value for each row of the columns, which are held values or constants."""
 
     def results(self, held: Sequence[Any]) -> list[Any]:
-        """Return what was held, in this process."""
+        """Return held values in this process."""
 
     def memory_limit(self) -> int | None:
-        """Return the bytes that the smallest worker may hold; None: no limit."""
+        """Return the memory of the smallest worker in bytes, or None without a limit."""
 
 
 class LocalBackend:
-    """The process that we are in."""
+    """The current process."""
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return the values themselves."""
+        """Return the value for each row."""
         return [function(*row) for row in zip(*columns, strict=True)]
 
     def results(self, held: Sequence[Any]) -> list[Any]:
-        """Return them as they are."""
+        """Return the same values."""
         return list(held)
 
     def memory_limit(self) -> int | None:
@@ -70,19 +70,19 @@ class Cluster:
 
     @property
     def open_client(self) -> Any:
-        """The client, unless it was closed: its data are gone with it."""
+        """The client; raises if it was closed, because its data are lost then."""
         return still_open(self.client)
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return a future for each row of the columns; they run where their data lie."""
+        """Return a future for each row of the columns; each runs where its data are."""
         futures: list[Any] = self.open_client.map(function, *columns, pure=False)
         return futures
 
     def spread(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """As `call`, for values that come from elsewhere: as many to each worker's thread.
+        """As `call`, for values without data on a worker: equally many per thread.
 
-        Left to itself, the scheduler gives the most to the worker that is the first to be free,
-        and later work goes where the data are.
+        Without this, the scheduler gives most of them to the worker that is free first, and later
+        work runs where the data are.
         """
         threads = self.open_client.nthreads()
         seats = [worker for worker in sorted(threads) for _ in range(threads[worker])]
@@ -97,17 +97,17 @@ class Cluster:
         return futures
 
     def results(self, held: Sequence[Any]) -> list[Any]:
-        """Wait for the futures and return their values, or say why there will be none."""
-        wanted, client = list(held), self.open_client
+        """Wait for the futures and return their values."""
+        futures, client = list(held), self.open_client
 
         async def fetch() -> list[Any]:
-            values: list[Any] = await client.gather(wanted, asynchronous=True)
+            values: list[Any] = await client.gather(futures, asynchronous=True)
             return values
 
-        # Once, however long it takes: what has come is not asked for again.
+        # One request, however long it takes: values that have arrived are not fetched again.
         fetching = asyncio.run_coroutine_threadsafe(fetch(), client.loop.asyncio_loop)
         try:
-            self._while_there_are_workers(fetching)
+            self._wait_with_workers(fetching)
             return fetching.result()
         except RankwrightError:
             raise
@@ -116,51 +116,52 @@ class Cluster:
         finally:
             fetching.cancel()
 
-    def _while_there_are_workers(self, fetching: Any) -> None:
-        """Wait for what is fetched; not where no worker has been there for too long."""
-        alone_since: float | None = None
-        while not wait([fetching], timeout=_LOOK).done:
+    def _wait_with_workers(self, fetching: Any) -> None:
+        """Wait for a future; raise if there has been no worker for too long."""
+        empty_since: float | None = None
+        while not wait([fetching], timeout=_INTERVAL).done:
             if self._workers():
-                alone_since = None
+                empty_since = None
                 continue
-            alone_since = alone_since or time.monotonic()
-            if time.monotonic() - alone_since >= self._patience:
+            empty_since = empty_since or time.monotonic()
+            if time.monotonic() - empty_since >= self._patience:
                 raise ClusterError(
                     "no worker is left on the cluster, so the work cannot go on; start workers "
                     "and begin again."
                 )
 
     def memory_limit(self) -> int | None:
-        """Return the memory limit of the worker that has the least."""
+        """Return the memory limit of the smallest worker."""
         limits = [int(worker.get("memory_limit") or 0) for worker in self._workers().values()]
         return min((limit for limit in limits if limit > 0), default=None)
 
     def _workers(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.open_client.scheduler_info(n_workers=-1)["workers"]
-        return found
+        workers: dict[str, Any] = self.open_client.scheduler_info(n_workers=-1)["workers"]
+        return workers
 
     @staticmethod
     def _explained(error: Exception) -> Exception:
-        """Return the error to raise: a sentence where the cluster is the cause."""
-        kind = type(error).__name__
-        if kind == "KilledWorker":
-            return ClusterError(
-                "the workers that took up one piece of the work died, several times over; they may "
-                "have too little memory for a part: give more parts (n_parts=...) or more memory."
-            )
-        if isinstance(error, MemoryError):
-            return ClusterError(
-                "a piece of the data is larger than the memory limit of every worker; cut its "
-                "source into smaller files or blocks, or give workers more memory."
-            )
-        if kind in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
-            return ClusterError(
-                "parts of the data were lost with their worker and cannot be made again; load the "
-                "data from files, and begin again."
-            )
-        if kind == "CommClosedError":
-            return ClusterError("the scheduler of the cluster does not respond any more.")
+        """Return the error to raise: a `ClusterError` for errors of the cluster."""
+        for kind in type(error).__mro__:
+            if kind.__name__ in _SENTENCES:
+                return ClusterError(_SENTENCES[kind.__name__])
         return error
+
+
+_LOST = (
+    "parts of the data were lost with their worker and cannot be made again; load the data from "
+    "files, and begin again."
+)
+_SENTENCES = {
+    "KilledWorker": "the workers that took up one piece of the work died, several times over; they "
+    "may have too little memory for a part: give more parts (n_parts=...) or more memory.",
+    "MemoryError": "a piece of the data is larger than the memory limit of every worker; cut its "
+    "source into smaller files or blocks, or give workers more memory.",
+    "CancelledError": _LOST,
+    "FutureCancelledError": _LOST,
+    "FuturesCancelledError": _LOST,
+    "CommClosedError": "the scheduler of the cluster does not respond any more.",
+}
 
 
 def still_open(client: Any) -> Any:
@@ -174,7 +175,7 @@ def still_open(client: Any) -> Any:
 
 
 def connected(client: Any = None) -> Any:
-    """Return the Dask client that was given, or the last one that was made.
+    """Return ``client``, or the last Dask client that was created.
 
     Raises
     ------
@@ -197,24 +198,25 @@ def connected(client: Any = None) -> Any:
 
 
 class ClusterExecutor:
-    """Runs calls on the workers, as the executors of concurrent.futures do.
+    """Runs calls on the workers, as the executors of concurrent.futures do; made by `executor`.
 
-    Data that several calls share are sent once; made by `executor`.
+    Data that several calls share are sent once.
     """
 
     def __init__(self, client: Any) -> None:
-        self._place = Cluster(client)
+        self._cluster = Cluster(client)
         self._sent: dict[int, tuple[RankingData, Any]] = {}
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> ClusterCall:
         """Return the call, whose ``result()`` waits for it."""
-        held = [self._held(arg) if isinstance(arg, RankingData) else arg for arg in args]
-        return ClusterCall(self._place, self._place.open_client.submit(function, *held, pure=False))
+        held = [self._future(arg) if isinstance(arg, RankingData) else arg for arg in args]
+        future = self._cluster.open_client.submit(function, *held, pure=False)
+        return ClusterCall(self._cluster, future)
 
-    def _held(self, data: RankingData) -> Any:
+    def _future(self, data: RankingData) -> Any:
         if id(data) not in self._sent:
             with large_graphs():
-                future = self._place.open_client.submit(unpacked, packed(data), pure=False)
+                future = self._cluster.open_client.submit(unpacked, packed(data), pure=False)
             self._sent[id(data)] = data, future
         return self._sent[id(data)][1]
 
@@ -223,20 +225,21 @@ class ClusterExecutor:
 class ClusterCall:
     """A call that runs on a worker."""
 
-    backend: Cluster
+    cluster: Cluster
     future: Any
 
     def result(self) -> Any:
-        """Wait for the answer; raises `ClusterError` where the cluster cannot give one."""
-        return self.backend.results([self.future])[0]
+        """Wait for the result; raises `ClusterError` if the cluster cannot compute it."""
+        return self.cluster.results([self.future])[0]
 
 
 def executor(client: Any = None) -> ClusterExecutor:
-    """Return what runs calls on the workers, for `rankwright.comparison.tune.tune`.
+    """Return an executor on the workers, for `rankwright.comparison.tune.tune`.
 
     Examples
     --------
     >>> from distributed import Client
+    >>> from rankwright import distributed
     >>> from rankwright import distributed
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     workers = distributed.executor(client)
@@ -250,9 +253,9 @@ def executor(client: Any = None) -> ClusterExecutor:
 
 
 def packed(part: RankingData) -> dict[str, Any]:
-    """Return data as arrays of their own, which travel with the task that unpacks them.
+    """Return the arrays of data, as arguments of the task that unpacks them.
 
-    So the scheduler has them, and can make them again where they were lost with a worker.
+    The scheduler holds them, so that they can be sent again if they are lost with a worker.
     """
     return {name: getattr(part, name) for name in FIELDS if name != "row"}
 
@@ -264,7 +267,7 @@ def unpacked(arrays: dict[str, Any]) -> RankingData:
 
 @contextmanager
 def large_graphs() -> Iterator[None]:
-    """Keep Dask from warning that data travel with tasks: here they are meant to."""
+    """Silence Dask's warning that data are sent with tasks, which is intended here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield
@@ -274,7 +277,7 @@ def large_graphs() -> Iterator[None]:
 
 
 def import_distributed() -> Any:
-    """Return Dask's distributed package, or name the extra that brings it."""
+    """Return Dask's distributed package; raise with the name of the extra if it is missing."""
     try:
         import distributed
     except ModuleNotFoundError:
@@ -290,26 +293,24 @@ def import_delayed() -> Any:
     return delayed
 
 
-# --- connecting ------------------------------------------------------------------------------
-# Find a Dask cluster by what a user says: ``local:4``, a scheduler's address or its file.
+# --- connections by text -----------------------------------------------------------------------
 
 
 _LOCAL = re.compile(r"local:(\d+)")
 _ADDRESS = re.compile(r"([a-z]+://)?[^/\s]+:\d+")
-_ANSWER = 5.0  # seconds in which a scheduler answers
-_WORKERS = 30.0  # seconds in which its first worker comes
-_SAME = ("rankwright", "lightgbm")  # of one version everywhere
+_SCHEDULER_TIMEOUT, _WORKER_TIMEOUT = 5.0, 30.0  # seconds
+_SAME_VERSION = ("rankwright", "lightgbm")
 
 
 @contextmanager
 def cluster(where: str) -> Iterator[Any]:
-    """Connect to a cluster, and yield its client.
+    """Connect to a cluster and yield its client.
 
     Parameters
     ----------
     where
-        ``local:4`` starts four processes of one thread on this machine, and ends them at the end;
-        otherwise the address of a scheduler, such as ``tcp://10.0.0.1:8786``, or its file.
+        ``local:4`` starts four processes of one thread on this machine, which end with the
+        context; otherwise the address of a scheduler, such as ``tcp://10.0.0.1:8786``, or its file.
     """
     distributed = import_distributed()
     local = _LOCAL.fullmatch(where)
@@ -341,7 +342,7 @@ def _client(distributed: Any, where: str) -> Any:
             "tcp://10.0.0.1:8786, or the file that it wrote (`dask scheduler --scheduler-file`)."
         )
     try:
-        return distributed.Client(address, timeout=_ANSWER)
+        return distributed.Client(address, timeout=_SCHEDULER_TIMEOUT)
     except (OSError, ValueError):
         raise ClusterError(
             f"no scheduler answers at {where}; start one with `dask scheduler`, and workers with "
@@ -350,7 +351,7 @@ def _client(distributed: Any, where: str) -> Any:
 
 
 def _address_in(file: Path) -> str:
-    """Return the address that a scheduler wrote to its file; nothing where it is another file."""
+    """Return the address in the file of a scheduler, or "" for another file."""
     try:
         written = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -359,14 +360,14 @@ def _address_in(file: Path) -> str:
 
 
 def _check_workers(client: Any, where: str) -> None:
-    """Refuse a cluster without workers, or with some that cannot do the work."""
+    """Raise if there are no workers, or if a worker has other versions of packages."""
     try:
-        client.wait_for_workers(1, timeout=_WORKERS)
+        client.wait_for_workers(1, timeout=_WORKER_TIMEOUT)
     except TimeoutError:
         raise ClusterError(
             f"the scheduler at {where} has no worker; start some with `dask worker {where}`."
         ) from None
-    for package in _SAME:
+    for package in _SAME_VERSION:
         here = version(package)
         for worker, there in client.run(version, package, on_error="return").items():
             if isinstance(there, PackageNotFoundError):

@@ -1,12 +1,11 @@
-"""Evaluate and rank data in partitions: what needs the documents is done where they are.
+"""Evaluate and rank data in partitions.
 
-The value of each query comes from its worker, the means are taken here over all queries in the
-order of the parts, as `rankwright.evaluate` takes them over one data set: the same bits.
+Workers compute the value of each query. The driver takes the means over all queries in the order of
+the partitions, so that they are the same bits as those of `rankwright.evaluate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.types import F64
+from rankwright.core.types import F64, FittedModel
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking, check_limits, run_texts
 from rankwright.data.streams import open_target
@@ -23,13 +22,12 @@ from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import AnyMetrics, Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
-from rankwright.models.linear import product_with_gaps
 from rankwright.rankers.base import Ranker
 
 
 @dataclass(frozen=True)
 class _PartValues:
-    """The values of the queries of a part by metric, and their weights."""
+    """The values of the queries of a partition by metric, and their weights."""
 
     values: dict[str, F64]
     weight: F64
@@ -47,14 +45,14 @@ def evaluate(
     client: Any = None,
     n_parts: int | None = None,
 ) -> Evaluation:
-    """Return the mean of each metric over the queries of all parts.
+    """Return the mean of each metric over the queries of all partitions.
 
     Parameters
     ----------
     ranker_or_scores
-        A fitted ranker, or scores as `predict` gives them: one for each document, in order.
+        A fitted ranker, or a score for each document in the order of `predict`.
     data
-        Anything that `rankwright.distributed.partitions.partitions` takes.
+        Any source of `rankwright.distributed.partitions.partitions`.
     metrics, convention
         As for `rankwright.evaluate`.
 
@@ -66,23 +64,23 @@ def evaluate(
     >>> data = rw.synthetic("mq2008", queries=20)
     >>> ranker = rw.MEMR().fit(data)
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
-    ...     found = distributed.evaluate(ranker, data, "ndcg@10", n_parts=4)
+    ...     results = distributed.evaluate(ranker, data, "ndcg@10", n_parts=4)
     >>> here = rw.evaluate(data, ranker.predict(data), "ndcg@10")
-    >>> abs(found["ndcg@10"] - here["ndcg@10"]) < 1e-12
+    >>> abs(results["ndcg@10"] - here["ndcg@10"]) < 1e-12
     True
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     if isinstance(ranker_or_scores, Ranker):
-        found = parts.map(_of_ranker, _on_one_thread(ranker_or_scores), metrics, convention)
+        results = parts.map(_evaluate_ranker, _on_one_thread(ranker_or_scores), metrics, convention)
     else:
-        scores = _cut(ranker_or_scores, parts)
-        columns = [metrics] * len(parts), [convention] * len(parts)
-        found = parts.backend.results(parts.backend.call(_of_scores, parts.parts, scores, *columns))
-    return _joined(found, parts, convention)
+        scores = _split(ranker_or_scores, parts)
+        rows = [(*row, metrics, convention) for row in zip(parts.parts, scores, strict=True)]
+        results = parts.map_rows(_evaluate_scores, rows)
+    return _joined(results, parts, convention)
 
 
 def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | None = None) -> F64:
-    """Return a score for each document, in the order of the parts.
+    """Return a score for each document, in the order of the partitions.
 
     Examples
     --------
@@ -110,9 +108,9 @@ def rank(
     client: Any = None,
     n_parts: int | None = None,
 ) -> Ranking:
-    """Return the documents of each query, best first, in the order of the parts.
+    """Return the documents of each query, best first, in the order of the partitions.
 
-    Rows are counted over all parts. ``per_group`` and ``top`` are as for `Ranker.rank`.
+    Rows are numbered over all partitions. ``per_group`` and ``top`` are as for `Ranker.rank`.
 
     Examples
     --------
@@ -128,9 +126,9 @@ def rank(
     """
     check_limits(top=top, per_group=per_group)
     parts = partitions(data, client=client, n_parts=n_parts)
-    found = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
+    results = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
     counts = [int(sizes.sum()) for sizes in parts.sizes]
-    return Ranking.joined(found, (np.cumsum(counts) - counts).tolist())
+    return Ranking.joined(results, (np.cumsum(counts) - counts).tolist())
 
 
 def write_run(
@@ -146,7 +144,7 @@ def write_run(
 ) -> None:
     """Write the documents of each query, best first, as `rankwright.data.rankings.write_run` does.
 
-    Each part is ranked and formatted where it is, and fetched in its turn.
+    Workers rank and format the partitions; the driver fetches them one after the other.
 
     Examples
     --------
@@ -160,7 +158,7 @@ def write_run(
     """
     parts = partitions(data, client=client, n_parts=n_parts)
     held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
-    first = parts.backend.results(held[:1])  # an error of all parts comes before any output
+    first = parts.backend.results(held[:1])  # raises before any output
     with open_target(target) as stream:
         stream.write(first[0])
         for text in held[1:]:
@@ -172,55 +170,40 @@ class PartitionedEvaluator:
 
     Parameters
     ----------
-    parts
-    metric
-    scorer
-        Makes scores on a worker, from the part and what `means` is given.
+    parts : Partitions
+    metric : Metric
     """
 
-    def __init__(
-        self,
-        parts: Partitions,
-        metric: Metric,
-        *,
-        scorer: Callable[..., F64],
-    ) -> None:
-        self._parts, self._metric, self._scorer = parts, metric, scorer
+    def __init__(self, parts: Partitions, metric: Metric) -> None:
+        self._parts, self._metric = parts, metric
 
-    def means(self, given: Any) -> dict[str, float]:
-        """Return the mean of each metric for the scores that ``given`` makes."""
-        found = self._parts.map(_of_scorer, self._scorer, given, self._metric)
-        return _means(found)
-
-
-def linear_scores(part: RankingData, weights: tuple[F64, F64 | None]) -> F64:
-    """Return X w, given the weights and what stands for missing values."""
-    w, fill = weights
-    return product_with_gaps(part.X, w, fill, "linear", n_jobs=1)
+    def means(self, model: FittedModel) -> dict[str, float]:
+        """Return the mean of the metric for the scores of a fitted model."""
+        return _means(self._parts.map(_evaluate_model, model, self._metric))
 
 
 # --- on the workers --------------------------------------------------------------------------
 
 
-def _of_ranker(part: RankingData, ranker: Ranker, metrics: Any, convention: Any) -> _PartValues:
-    return _of_scores(part, _scores(part, ranker), metrics, convention)
-
-
-def _of_scorer(
-    part: RankingData, scorer: Callable[..., F64], given: Any, metric: Metric
+def _evaluate_ranker(
+    part: RankingData, ranker: Ranker, metrics: Any, convention: Any
 ) -> _PartValues:
-    return _of_scores(part, scorer(part, given), metric, metric.convention)
+    return _evaluate_scores(part, ranker.predict(part), metrics, convention)
 
 
-def _of_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _PartValues:
+def _evaluate_model(part: RankingData, model: FittedModel, metric: Metric) -> _PartValues:
+    return _evaluate_scores(part, model.scores(part.X, n_jobs=1), metric, metric.convention)
+
+
+def _evaluate_scores(part: RankingData, scores: F64, metrics: Any, convention: Any) -> _PartValues:
     evaluator = Evaluator(part, metrics, convention=convention, n_jobs=1)
-    found = evaluator(scores)
+    evaluation = evaluator(scores)
     return _PartValues(
-        found.per_query,
+        evaluation.per_query,
         evaluator.query_weight(),
-        {name: evaluator.counted_weight(name) for name in found.per_query},
-        found.empty_queries,
-        found.tie_queries,
+        {name: evaluator.counted_weight(name) for name in evaluation.per_query},
+        evaluation.empty_queries,
+        evaluation.tie_queries,
     )
 
 
@@ -240,17 +223,17 @@ def _as_run(
     return b"".join(run_texts(part, ranker.predict(part), per_group=per_group, top=top, tag=tag))
 
 
-# --- here ------------------------------------------------------------------------------------
+# --- on the driver ---------------------------------------------------------------------------
 
 
 def _on_one_thread(ranker: Ranker) -> Ranker:
-    """Return the ranker as workers use it: a part is the work of one thread."""
-    alike = copy(ranker)
-    alike.n_jobs = 1
-    return alike
+    """Return a copy for workers: a partition is the work of one thread."""
+    single = copy(ranker)
+    single.n_jobs = 1
+    return single
 
 
-def _cut(scores: Any, parts: Partitions) -> list[F64]:
+def _split(scores: Any, parts: Partitions) -> list[F64]:
     whole = np.asarray(scores, np.float64)
     if whole.shape != (parts.n_documents,):
         raise DataError(
@@ -260,38 +243,38 @@ def _cut(scores: Any, parts: Partitions) -> list[F64]:
     return list(np.split(whole, ends[:-1]))
 
 
-def _means(found: list[_PartValues]) -> dict[str, float]:
+def _means(results: list[_PartValues]) -> dict[str, float]:
     means = {}
-    weight = np.concatenate([one.weight for one in found])
-    for name in found[0].values:
-        values = np.concatenate([one.values[name] for one in found])
-        counted = np.concatenate([one.counted[name] for one in found])
+    weight = np.concatenate([part.weight for part in results])
+    for name in results[0].values:
+        values = np.concatenate([part.values[name] for part in results])
+        counted = np.concatenate([part.counted[name] for part in results])
         means[name] = mean_over_queries(values, weight, counted)
     return means
 
 
 def _joined(
-    found: list[_PartValues], parts: Partitions, convention: str | Convention
+    results: list[_PartValues], parts: Partitions, convention: str | Convention
 ) -> Evaluation:
-    names = list(found[0].values)
+    names = list(results[0].values)
     return Evaluation(
-        means=_means(found),
-        per_query={name: np.concatenate([one.values[name] for one in found]) for name in names},
+        means=_means(results),
+        per_query={name: np.concatenate([part.values[name] for part in results]) for name in names},
         convention=convention
         if isinstance(convention, Convention)
         else Convention.preset(convention),
         qid=np.concatenate(parts.qid),
         n_queries=parts.n_queries,
-        empty_queries=sum(one.empty for one in found),
-        tie_queries=sum(one.tied for one in found),
+        empty_queries=sum(part.empty for part in results),
+        tie_queries=sum(part.tied for part in results),
         _evaluator=_NoTieIntervals(),  # type: ignore[arg-type]
         _scores=np.empty(0),
     )
 
 
 class _NoTieIntervals:
-    """Stands where an evaluation in one process has its evaluator."""
+    """Replaces the evaluator of an evaluation in one process."""
 
     def tie_intervals(self, _: F64) -> Any:
-        """Say where they can be had."""
+        """Raise."""
         raise UsageError("tie intervals are found in one process; use rankwright.evaluate.")

@@ -29,19 +29,22 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.types import F64, AnyArray, Callback, FloatMatrix, Loss
+from rankwright.core.types import AnyArray, FloatMatrix, Loss, Round
 from rankwright.data.content import content_sample
-from rankwright.data.ranking_data import RankingData, concatenate
+from rankwright.data.ranking_data import RankingData
 from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distributed
 from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
@@ -50,145 +53,157 @@ from rankwright.models.boosting import Boost
 from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
 from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, empty_forest
 
+if TYPE_CHECKING:
+    from rankwright.persist.checkpoint import Checkpoint
+
 EVERY = 20
 """Rounds from one look at the trees to the next."""
 _ATTEMPTS = 3  # networks in a row that break before any of their trees came back
 
 
-def fit_trees(
-    model: Trees,
-    loss: Loss,
-    data: Partitions,
-    *,
-    callback: Callback,
-    start: FittedTrees | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-) -> FittedTrees:
-    """Boost trees against ``loss`` over all parts, after those of ``start``.
+@dataclass(frozen=True)
+class PartitionedTrees:
+    """Boost `Trees` over partitions; ``checkpoint`` limits the rounds between two looks."""
 
-    ``n_jobs`` are those of each worker; by default those that Dask gives it.
-    """
-    _refuse(model)
-    if data.client is None:
-        whole = concatenate(data.parts)
-        return model.fit(
-            loss, whole, callback=callback, start=start, random_state=random_state, n_jobs=n_jobs
-        )
-    model = model.resolve(data.n_documents, data.n_queries)
-    every = min(EVERY, getattr(getattr(callback, "checkpoint", None), "every", EVERY))
-    largest = largest_of_all(data, loss)
-    begun = start or empty_forest(_best_constant(loss, data, largest), data.n_features)
-    grown = _Growth(begun, callback)
-    network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
-    failures = 0
-    try:
-        while grown.rounds < model.n_estimators and not grown.ended:
-            rounds = min(every, model.n_estimators - grown.rounds)
-            try:
-                new = network.grow(grown, rounds)
+    resumable: ClassVar[bool] = True
+
+    model: Trees
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def boosts(self) -> bool:
+        """Whether rounds are many small steps, as `Trees` has it."""
+        return self.model.boosts
+
+    def restore(
+        self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedTrees:
+        """Build the fitted model from its own arrays and texts."""
+        return self.model.restore(arrays, texts, n_features)
+
+    def rounds(
+        self,
+        loss: Loss,
+        data: Partitions,
+        valid: RankingData | None = None,
+        *,
+        start: FittedTrees | None = None,
+        resume: Mapping[str, AnyArray] | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> Iterator[Round]:
+        """Yield the rounds after ``start``, as `Trees` does.
+
+        ``n_jobs`` is the number of threads of each worker; by default Dask's.
+        """
+        _refuse(self.model)
+        model = self.model.resolve(data.n_documents, data.n_queries)
+        every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
+        largest = largest_of_all(data, loss)
+        if start is None:
+            start = empty_forest(_best_constant(loss, data, largest), data.n_features)
+        grown = GrownTrees(start, resume or {})
+        for number in range(grown.rounds):  # for their models only
+            yield Round(start.n_trees + number + 1, 0.0, None, partial(grown.model, number + 1))
+        scores: Any = None if valid is None else grown.model().running_scores(valid.X)
+        network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
+        failures = 0
+        try:
+            while grown.rounds < model.n_estimators:
+                rounds = min(every, model.n_estimators - grown.rounds)
+                try:
+                    new = network.grow(grown, rounds)
+                    state = {} if self.checkpoint is None else network.state()
+                except NetworkBrokenError as error:
+                    network.close()
+                    failures += 1
+                    if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
+                        raise ClusterError(self._failure(grown, error, failures)) from None
+                    continue
                 failures = 0
-                grown.add(new)
-                if not grown.ended:  # else the rounds after the end would be in it
-                    grown.save_state(network.state)
-            except NetworkBrokenError as error:
-                network.close()
-                failures += 1
-                if failures == _ATTEMPTS or isinstance(error, NoWorkerError):
-                    raise ClusterError(grown.failure(error, failures)) from None
-                continue
-            if len(new.losses) < rounds:  # no tree can grow any more
-                break
-    except KeyboardInterrupt:  # what came back so far is kept
+                before = grown.rounds
+                trees = grown.add(new, state)
+                for number, (value, added) in enumerate(zip(new.losses, trees, strict=True), 1):
+                    if valid is not None:
+                        scores = sum((tree.scores(valid.X) for tree in added), scores)
+                    is_last = before + number == grown.rounds
+                    yield Round(
+                        start.n_trees + before + number,
+                        value,
+                        scores,
+                        partial(grown.model, before + number),
+                        grown.arrays if is_last else None,
+                    )
+                if len(new.losses) < rounds:  # no tree can grow any more
+                    break
+        finally:
+            network.close()
         if grown.rounds == 0:
-            raise
-        callback.interrupted = True
-    finally:
-        network.close()
-    return grown.model(callback.best())
+            yield Round(0, 0.0, None, grown.model)
+
+    def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
+        """Return the sentence with which a run ends."""
+        in_a_row = f", {times} times in a row" if times > 1 else ""
+        kept = self.checkpoint
+        advice = "No checkpoint was written; begin again, with one."
+        if kept is not None and kept.last_round:
+            advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
+        return f"trees cannot grow beyond round {grown.next_iteration}: {error}{in_a_row}. {advice}"
 
 
-# --- what has come back ------------------------------------------------------------------------
+class GrownTrees:
+    """The trees that came back so far, after those of ``start``.
 
+    Parameters
+    ----------
+    start : FittedTrees
+    resume : mapping from names to arrays
+        The `arrays` of an earlier run.
+    """
 
-class _Growth:
-    """The trees that came back so far, shown to the callback one by one."""
-
-    def __init__(self, start: FittedTrees, callback: Callback) -> None:
-        self._start, self._callback = start, callback
-        self.ended = False
-        kept = callback.load_state()
-        added = [] if kept is None else kept.added
-        self.state = {} if kept is None else dict(kept.state)  # of the losses, when trees go on
-        self._texts = [part["trees"].tobytes().decode() for part in added]
-        self._counts = [int(count) for part in added for count in part["counts"]]
-        self._texts_kept, self._kept = len(self._texts), len(self._counts)
-        self._valid = (
-            None if callback.valid is None else self.model().running_scores(callback.valid.X)
-        )
+    def __init__(self, start: FittedTrees, resume: Mapping[str, AnyArray]) -> None:
+        self._start = start
+        self.state = dict(resume)  # of the losses after the last round
+        self._texts = [self.state.pop("trees").tobytes().decode()] if resume else []
+        self._counts = self.state.pop("counts").tolist() if resume else []  # after each round
 
     @property
     def rounds(self) -> int:
-        """Rounds so far; one may have grown nothing where rows are sampled."""
+        """Number of rounds; a round may have no tree if rows are sampled."""
         return len(self._counts)
 
     @property
     def next_iteration(self) -> int:
-        """Number of the next round, where the trees of the start count as rounds."""
+        """Number of the next round; the trees of the start count as rounds."""
         return self._start.n_trees + self.rounds
 
-    def add(self, new: NewTrees) -> None:
-        """Add trees and the losses before them; the callback may end the run at any of them."""
-        before = self._counts[-1] if self._counts else 0
-        shown, blocks = before, tree_blocks(new.text)
-        self._texts.append(new.text)
-        self.state = {}
-        for value, count in zip(new.losses, new.counts, strict=True):
-            self._counts.append(before + count)
-            for block in blocks[shown - before : count]:
-                if self._valid is not None and self._callback.valid is not None:
-                    self._valid = self._valid + self._scores(block, self._callback.valid)
-            shown = before + count
-            if self._callback.on_iteration(self.next_iteration, value, None, self._valid):
-                self.ended = True
-                self._texts[-1] = first_trees(new.text, count)
-                return
-
-    def save_state(self, state: Callable[[], dict[str, AnyArray]]) -> None:
-        """Offer the callback a checkpoint."""
-        self._callback.save_state(self.next_iteration, state, self._added)
-
-    def _added(self) -> dict[str, AnyArray]:
-        text = join_trees(self._texts[self._texts_kept :]).encode()
-        counts = np.array(self._counts[self._kept :], np.int64)
-        self._texts_kept, self._kept = len(self._texts), self.rounds
-        return {"trees": np.frombuffer(text, np.uint8), "counts": counts}
-
-    def _scores(self, block: str, data: RankingData) -> F64:
+    def add(self, new: NewTrees, state: dict[str, AnyArray]) -> list[list[FittedTrees]]:
+        """Add the trees of some rounds and return those of each round."""
         names = [str(column) for column in range(self._start.n_features)]
-        tree = FittedTrees(model_text(names, [block]), 0.0, self._start.n_features)
-        return tree.scores(data.X)
+        trees = [
+            FittedTrees(model_text(names, [block]), 0.0, self._start.n_features)
+            for block in tree_blocks(new.text)
+        ]
+        before = self._counts[-1] if self._counts else 0
+        self._texts.append(new.text)
+        self._counts += [before + count for count in new.counts]
+        self.state = state
+        return [trees[lo:hi] for lo, hi in pairwise([0, *new.counts])]
 
     def model(self, rounds: int | None = None) -> FittedTrees:
-        """Return the model of all trees, or of those up to a round."""
-        own = self.rounds if rounds is None else min(self.rounds, rounds - self._start.n_trees)
-        if own <= 0:
+        """Return the model of all trees, or of the trees up to a round."""
+        rounds = self.rounds if rounds is None else rounds
+        if rounds == 0:
             return self._start
         before = [self._start.text] if self._start.n_trees else []
-        n_trees = self._start.n_trees + self._counts[own - 1]
+        n_trees = self._start.n_trees + self._counts[rounds - 1]
         text = first_trees(join_trees([*before, *self._texts]), n_trees)
         return FittedTrees(text, self._start.initial, self._start.n_features)
 
-    def failure(self, error: Exception, times: int) -> str:
-        """Return the sentence with which a run ends."""
-        folder = getattr(getattr(self._callback, "checkpoint", None), "folder", None)
-        round_kept = self._start.n_trees + self._kept
-        in_a_row = f", {times} times in a row" if times > 1 else ""
-        return f"trees cannot grow beyond round {self.next_iteration}: {error}{in_a_row}. " + (
-            f"{folder} has the trees up to round {round_kept}; resume it."
-            if folder and self._kept
-            else "No checkpoint was written; begin again, with one."
-        )
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the arrays from which a run resumes."""
+        trees = np.frombuffer(join_trees(self._texts).encode(), np.uint8)
+        return {"trees": trees, "counts": np.array(self._counts, np.int64), **self.state}
 
 
 # --- what depends on all parts -----------------------------------------------------------------
@@ -362,19 +377,6 @@ class NewTrees(NamedTuple):
     text: str
 
 
-class GrowthState(Protocol):
-    """What a network continues from: rounds, their model, and the state of the losses."""
-
-    state: dict[str, AnyArray]
-
-    @property
-    def next_iteration(self) -> int:
-        """Number of the next round."""
-
-    def model(self) -> FittedTrees:
-        """Return the trees so far."""
-
-
 class TreeNetwork:
     """The processes beside the workers, and who of them has which parts.
 
@@ -398,7 +400,7 @@ class TreeNetwork:
         self._workers: list[str] = []
         self._most = 0  # workers that there were at best
 
-    def grow(self, grown: GrowthState, rounds: int) -> NewTrees:
+    def grow(self, grown: GrownTrees, rounds: int) -> NewTrees:
         """Grow trees after those that have grown."""
         if self._run is None:
             self._begin(grown)
@@ -423,7 +425,7 @@ class TreeNetwork:
         if run is not None and there:
             self._client.run(end_machine, run, workers=there, on_error="ignore")
 
-    def _begin(self, grown: GrowthState) -> None:
+    def _begin(self, grown: GrownTrees) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)

@@ -20,7 +20,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.query import Place, QueryView, document_parts
-from rankwright.models.linear import filled
+from rankwright.models.missing import filled
 
 _LINES = 8
 _ROUNDING = 1e-9  # of the largest part: what sums in another order may differ by

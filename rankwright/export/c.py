@@ -167,7 +167,7 @@ def _filled(fill: F64 | None, s: str) -> str:
 def _linear(model: Linear, function: str, s: str) -> str:
     return (
         f"{_array(f'weight{s}', model.coef)}"
-        f"\n{function}(const double *x) {{\n  double total = 0.0;\n  int j;\n"
+        f"\n{function}(const double *x) {{\n  double total = {_hex(model.intercept)};\n  int j;\n"
         f"  for (j = 0; j < {model.n_features}; j++) total += weight{s}[j] * FEATURE{s}(j);\n"
         "  return total;\n}\n"
     )

@@ -78,7 +78,8 @@ def _plain_part(model: OneKind) -> dict[str, Any]:
         return {**whole, "initial": model.initial, "trees": plain_trees(model)}
     fill = None if model.fill is None else model.fill.tolist()
     if isinstance(model, Linear):
-        return {**whole, "coef": model.coef.tolist(), "fill": fill}
+        intercept = {"intercept": model.intercept} if model.intercept else {}
+        return {**whole, "coef": model.coef.tolist(), "fill": fill, **intercept}
     layers = [{"weights": w.tolist(), "constants": b.tolist()} for w, b in model.layers]
     return {**whole, "activation": model.activation, "layers": layers, "fill": fill}
 
@@ -143,7 +144,8 @@ def _with_fill(model: dict[str, Any], row: list[float]) -> list[float]:
 
 def _linear(model: dict[str, Any], row: list[float]) -> float:
     whole = _with_fill(model, row)
-    return math.fsum(w * x for w, x in zip(model["coef"], whole, strict=True))
+    products = (w * x for w, x in zip(model["coef"], whole, strict=True))
+    return math.fsum((float(model.get("intercept", 0.0)), *products))
 
 
 def _forest(model: dict[str, Any], row: list[float]) -> float:

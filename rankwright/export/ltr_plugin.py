@@ -136,6 +136,7 @@ class LtrPlugin(EngineTarget):
             missing = "a missing value is what the feature set says ('missing' of its script)"
             if isinstance(model, Linear):
                 kind, definition = "model/linear", _weights(model, job.names)
+                offset = -model.intercept  # a linear model of the plugin has no constant
             else:
                 places = {feature["name"]: k for k, feature in enumerate(features, 1)}
                 network, scale, offset = ranklib_text(job)

@@ -113,7 +113,8 @@ class _Graph:
         h = self.filled(model.fill)
         if isinstance(model, Network):
             return self.network(h, model.layers, model.activation, output)
-        return self.network(h, ((model.coef[:, None], np.zeros(1)),), "", output)
+        layer = model.coef[:, None], np.array([model.intercept])
+        return self.network(h, (layer,), "", output)
 
     def add(self, one: str, other: str, output: str = "") -> str:
         """Add a sum and return its name."""

@@ -80,7 +80,7 @@ FILL{s} = {fill}
 
 
 def _part{s}(values):
-    total = 0.0
+    total = {intercept}
     for w, f, x in zip(COEF{s}, FILL{s}, values):
         total += w * (f if x != x else x)
     return total
@@ -192,7 +192,9 @@ def _part(model: OneKind, s: str) -> str:
     if isinstance(model, Forest):
         return _FOREST.format(s=s, initial=repr(model.initial), trees=_trees(model))
     if isinstance(model, Linear):
-        return _LINEAR.format(s=s, coef=model.coef.tolist(), fill=_fill(model))
+        return _LINEAR.format(
+            s=s, coef=model.coef.tolist(), fill=_fill(model), intercept=repr(model.intercept)
+        )
     layers = [(w.T.tolist(), b.tolist()) for w, b in model.layers]
     activation = _ACTIVATIONS[model.activation]
     return _NETWORK.format(s=s, fill=_fill(model), layers=layers, activation=activation)

@@ -106,8 +106,9 @@ class RankLib(EngineTarget):
 def ranklib_text(job: Job) -> tuple[ModelText, float, float]:
     """Return RankLib's model, and by what scores were scaled and moved before its sigmoid."""
     model = job.model
-    if isinstance(model, Linear) and job.ranker.name == "listnet":
-        return _weights(model.coef, 0.0), 1.0, 0.0  # RankLib's own ListNet ends in a sigmoid
+    if isinstance(model, Linear) and (model.intercept or job.ranker.name == "listnet"):
+        # RankLib's own ListNet ends in a sigmoid, and most of its linear models have no constant
+        return _weights(model.coef, model.intercept), 1.0, 0.0
     if isinstance(model, Network) and len(model.layers) == 1:
         weight, constant = model.layers[0]
         return _weights(weight[:, 0], float(constant[0])), 1.0, 0.0

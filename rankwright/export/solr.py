@@ -87,6 +87,7 @@ class Solr(EngineTarget):
         model, release = job.one_kind, job.release
         assert isinstance(release, SolrRelease)
         oldest, thresholds, takes = self.oldest(release.engine), None, accepts_missing(model)
+        offset = 0.0
         inputs = [*map(Input, job.names, range(len(job.names)), model.fill_value.tolist())]
         if isinstance(model, Forest):
             model.check_numeric(self.name)
@@ -108,6 +109,7 @@ class Solr(EngineTarget):
         elif isinstance(model, Linear):
             weights = {n: float(shortest(w)) for n, w in zip(job.names, model.coef, strict=True)}
             kind, params = "LinearModel", {"weights": weights}
+            offset = -model.intercept  # Solr's linear models have no constant
         else:
             kind, params = "NeuralNetworkModel", {"layers": _layers(model)}
         whole = {
@@ -132,6 +134,7 @@ class Solr(EngineTarget):
             if takes.all()
             else "the model takes no missing values, and Solr takes them for 0",
             takes_missing=takes,
+            offset=offset,
             thresholds=thresholds,
             upload=upload,
             notes=tuple(notes),

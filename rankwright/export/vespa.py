@@ -105,7 +105,8 @@ def _expression(
         return f"{prefix}forest + {java_double(model.initial)}"
     features = _features(names, model.fill, functions, prefix)
     if isinstance(model, Linear):
-        return _weighted(model.coef, features)
+        score = _weighted(model.coef, features)
+        return f"{score} + {java_double(model.intercept)}" if model.intercept else score
     return _network(model, features, functions, prefix)
 
 

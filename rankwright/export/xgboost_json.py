@@ -61,7 +61,7 @@ class XGBoostJson(Target):
         else:
             assert isinstance(model, Linear)
             thresholds, takes = None, model.fill_value == 0.0
-            weights = [*(float(shortest(w)) for w in model.coef), 0.0]
+            weights = [float(shortest(w)) for w in (*model.coef, model.intercept)]
             booster = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": weights}}
         zero = "a missing value counts as 0, which this model takes only where it was so trained"
         text = json.dumps(_learner(booster, job.names), allow_nan=False)

@@ -10,7 +10,6 @@ from rankwright.core.types import Round
 
 if TYPE_CHECKING:
     from rankwright.models.additive import Additive as Additive
-    from rankwright.models.classifier import Classifier as Classifier
     from rankwright.models.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from rankwright.models.expression import Expression as Expression
     from rankwright.models.factorization import Factorization as Factorization
@@ -18,13 +17,12 @@ if TYPE_CHECKING:
     from rankwright.models.forest import Forest as Forest
     from rankwright.models.jrank import JRank as JRank
     from rankwright.models.kernel import Kernel as Kernel
-    from rankwright.models.least_squares import LeastSquares as LeastSquares
     from rankwright.models.linear import Linear as Linear
     from rankwright.models.network import Network as Network
-    from rankwright.models.passive_aggressive import (
-        PassiveAggressiveLinear as PassiveAggressiveLinear,
-    )
-    from rankwright.models.prank import PRankLinear as PRankLinear
+    from rankwright.models.perceptron import PassiveAggressiveLinear as PassiveAggressiveLinear
+    from rankwright.models.perceptron import PRankLinear as PRankLinear
+    from rankwright.models.pointwise import Classifier as Classifier
+    from rankwright.models.pointwise import LeastSquares as LeastSquares
     from rankwright.models.trees import Trees as Trees
 
 _MODULES = registry.classes("models")

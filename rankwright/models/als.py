@@ -1,47 +1,46 @@
-"""Alternating least squares for any loss with a curvature: a closed-form step a user and an item.
+"""Alternating least squares for any loss with a curvature: closed-form steps of users and items.
 
-At scores s with gradient g and a diagonal of the Hessian c, exact or above it, a loss is near
+At scores s with gradient g and a diagonal c of the Hessian, exact or an upper bound, a loss is
+approximated by
 
     m(s + d) = loss(s) + g'd + kappa/2 sum_i c_i d_i^2                                          (1)
 
-which is where the name comes from: with kappa = 1 a squared error is its own model, and so are its
-targets under a loss that is the distance to the nearest of them (`rankwright.losses.retarget`). In
-(1) `rankwright.models.factor_problem`'s objective falls apart into a least squares problem of
-n_factors + 1 unknowns for each user, with the items held, and then for each item, with the users
-held. A round solves all of them, users first, on the same g and c: the gradient of (1) follows the
-users' steps, so that the loss is asked once a round. Where it does not depend on the level of a
-user's scores, the best level of (1) is taken along.
+With kappa = 1, (1) is exact for a squared error, and exact for fixed targets if the loss is the
+distance to the nearest targets (`rankwright.losses.retarget`). Under (1), the objective of
+`rankwright.models.factor_problem` separates into a least squares problem with n_factors + 1
+unknowns for each user if the items are fixed, and for each item if the users are fixed. A round
+solves all these problems, users first, with the same g and c: the gradient of (1) is updated after
+the users' steps, so that a round evaluates the loss once. If the loss does not depend on the level
+of a user's scores, the level that is best under (1) is included in the step.
 
-Then the round goes on along its own way, as `nesterov1983accelerated` has it:
+Then the round extrapolates, as in `nesterov1983accelerated`:
 
     x <- y + beta (y - y_before),    beta = min(0.2 m, 0.8) in the m-th round after a restart   (2)
 
-y being what the steps led to. Where J is higher at x than a round before, x is y and m starts anew;
-where it is higher at y too, (1) was too low: kappa is doubled and the steps are made again, the
-Hessian of the penalty times kappa as well. It is halved after every fifth round without a restart,
-down to 1. So J never rises, for a convex loss and for any other.
+where y is the result of the steps. If J is higher at x than after the round before, x is y and m
+starts again. If J is higher at y too, (1) was too low: kappa is doubled, with the Hessian of the
+penalty, and the steps are repeated. kappa is halved after every fifth round without a restart, down
+to 1. Therefore J never increases, also if the loss is not convex.
 
-Users and items are independent of each other, and each is summed up on one thread in the order of
-its ratings: the same bytes for any number of threads.
+Users and items are independent of each other, and the sums for each run in one thread in the order
+of its ratings: the result has the same bytes for any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
 from rankwright.core.jit import quick_kernel
 from rankwright.core.types import F64, SolveResult
 from rankwright.models.factor_problem import FactorProblem
-from rankwright.solvers.oracle_log import Answer, OracleLog
 
-_BLOCK = 64  # ratings that are gathered at a time; their vectors fit the first cache
+_BLOCK = 64  # ratings in a block, whose vectors fit into the first-level cache
 _MOMENTUM, _MOST = 0.2, 0.8
 _CALM = 5  # rounds without a restart after which kappa is halved
 _TRIALS = 60  # doublings of kappa, far beyond the steepest loss
-_ROUNDING = 1e-13  # share of a diagonal below which what is left of it is no number
+_ROUNDING = 1e-13  # share of a diagonal below which the rest of it is rounding error
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -50,26 +49,26 @@ _ROUNDING = 1e-13  # share of a diagonal below which what is left of it is no nu
 def _add_products(Z, g, c, count, A, r, scaled):  # type: ignore[no-untyped-def]
     """Add Z diag(c) Z' to the lower half of A and Z g to r, for ``count`` columns of Z."""
     for f in range(len(r)):
-        own = Z[f]
+        row = Z[f]
         total = 0.0
         for i in range(count):
-            scaled[i] = c[i] * own[i]
-            total += g[i] * own[i]
+            scaled[i] = c[i] * row[i]
+            total += g[i] * row[i]
         r[f] += total
         for h in range(f + 1):
-            other = Z[h]
+            column = Z[h]
             total = 0.0
             for i in range(count):
-                total += scaled[i] * other[i]
+                total += scaled[i] * column[i]
             A[f, h] += total
 
 
 @quick_kernel
 def _solve(A, r, n, size):  # type: ignore[no-untyped-def]
-    """Solve A d = r for the first ``n`` unknowns by Cholesky; d is left in r, the factor in A.
+    """Solve A d = r for the first ``n`` unknowns by Cholesky; r becomes d, and A its factor.
 
-    An unknown of which the others leave nothing but rounding of its ``size`` stays 0: a penalty
-    far below the curvatures does not keep A from being singular.
+    An unknown is 0 if its pivot is only rounding error relative to its ``size``: a penalty far
+    below the curvatures does not prevent A from being singular.
     """
     for j in range(n):
         pivot = A[j, j]
@@ -97,9 +96,9 @@ def _solve(A, r, n, size):  # type: ignore[no-untyped-def]
 def _user_steps(  # type: ignore[no-untyped-def]
     lo, hi, indptr, column, x, V, grad, curv, kappa, l2, l2_level, U, level, pairs
 ):
-    """Take the step of the users lo:hi, and leave the gradient and curvature of (1) behind it.
+    """Take the step of the users lo:hi, and write the gradient and curvature of (1) after it.
 
-    ``l2_level`` is 0 where the loss does not depend on levels: they are free in (1) then.
+    ``l2_level`` is 0 if the loss does not depend on levels, which are then unpenalised in (1).
     """
     n = V.shape[1]
     A, r, weak = np.zeros((n + 1, n + 1)), np.zeros(n + 1), np.zeros(n + 1)
@@ -152,7 +151,7 @@ def _user_steps(  # type: ignore[no-untyped-def]
 
 @quick_kernel
 def _item_steps(lo, hi, begin, row, x, user, U, pairs, kappa, l2, l2_bias, V, b):  # type: ignore[no-untyped-def]
-    """Take the step of the items lo:hi; ``l2_bias`` is 0 where they have no bias."""
+    """Take the step of the items lo:hi; ``l2_bias`` is 0 if they have no bias."""
     n = V.shape[1]
     A, r, size = np.zeros((n + 1, n + 1)), np.zeros(n + 1), np.zeros(n + 1)
     Z, g, c, scaled = np.ones((n + 1, _BLOCK)), np.zeros(_BLOCK), np.zeros(_BLOCK), np.zeros(_BLOCK)
@@ -186,133 +185,83 @@ def _item_steps(lo, hi, begin, row, x, user, U, pairs, kappa, l2, l2_bias, V, b)
 # --- API -------------------------------------------------------------------------------------
 
 
-class _State(NamedTuple):
-    """Where a run stands: variables and J, what the last steps led to, kappa and m."""
-
-    x: F64
-    value: float
-    y: F64
-    kappa: float
-    m: float
-
-
 class AlternatingSquares:
-    """Rounds of closed-form steps on a problem whose documents have one column each.
+    """Rounds of closed-form steps, for documents with one column each.
 
     Parameters
     ----------
     problem : FactorProblem
-        With a loss that has `grad_curv`.
+        Its loss has `grad_curv`.
     users, items : bool
-        Which of them move; the others are held.
+        Whether they move or are fixed.
     """
 
     def __init__(self, problem: FactorProblem, *, users: bool = True, items: bool = True) -> None:
-        self._problem, self._lists = problem, problem.lists
-        self._users, self._items = users, items
-        self._columns = problem.lists.one_column()
-        n = int(problem.lists.indptr[-1])
+        self._problem, self._users, self._items = problem, users, items
+        n = int(problem.indptr[-1])
+        begin, column, x = problem.by_row
+        is_full = np.diff(begin) > 0  # a document without a column has the value 0 in column 0
+        self._column, self._x = np.zeros(n, column.dtype), np.zeros(n, x.dtype)
+        self._column[is_full], self._x[is_full] = column, x
         self._grad, self._curv, self._pairs = np.empty(n), np.empty(n), np.empty((n, 2))
-        self._evaluated: F64 | None = None  # where gradient and curvature were last asked for
 
-    def solve(
-        self,
-        theta: F64,
-        *,
-        n_rounds: int,
-        tol: float,
-        each: Callable[[int, F64, float], bool] | None = None,
-        log: OracleLog | None = None,
-    ) -> SolveResult:
-        """Minimise from ``theta`` in up to ``n_rounds``, until J falls by a share below ``tol``."""
-        problem = self._problem
-        x = np.concatenate([part.ravel() for part in problem.parts(theta)])
-        state = _State(x, self._evaluate(x), x, 1.0, 0.0)
+    def rounds(self, theta: F64, *, n_rounds: int, tol: float) -> Iterator[SolveResult]:
+        """Yield the solution after each round, until J falls by a share of at most ``tol``."""
+        value, y, kappa, m = self._evaluate(theta), theta, 1.0, 0
         curve: list[float] = []
-        reason = "the rounds are over"
         for t in range(1, n_rounds + 1):
-            before = state
-            state = self._round(before) if log is None else self._logged(before, log)
-            curve.append(state.value)
-            over = each is not None and each(t, problem.scaled(problem.views(state.x)), curve[-1])
-            if over or before.value - state.value <= tol * abs(before.value):
-                reason = "stopped by the caller" if over else "J falls by less than tol"
-                break
-        theta = problem.scaled(problem.views(state.x))
-        steepest = self._steepest(state.x, theta)
-        return SolveResult(theta, state.value, steepest, len(curve), reason, curve)
+            before = value
+            theta, value, y, kappa, m = self._round(theta, value, y, kappa, m)
+            curve.append(value)
+            is_last = before - value <= tol * abs(before)
+            stopped = "J falls by less than tol" if is_last else "the rounds are over"
+            yield SolveResult(theta, value, np.nan, t, stopped, curve.copy())
+            if is_last:
+                return
 
-    def _steepest(self, x: F64, theta: F64) -> float:
-        """Return the largest part of the gradient in the scaled variables that move."""
-        problem, gradient = self._problem, np.zeros(self._problem.size)
-        if self._evaluated is not x:
-            self._evaluate(x)
-        U, _, V, _ = problem.views(x)
-        problem.pull(self._grad, U, V, gradient, users=self._users, items=self._items)
-        parts = [problem.part_of(users=users) for users in (True, False) if self._moves(users)]
-        sizes = (np.abs(gradient[part] + problem.l2 * theta[part]) for part in parts)
-        return max(float(size.max(initial=0.0)) for size in sizes)
-
-    def _moves(self, users: bool) -> bool:
-        return self._users if users else self._items
-
-    def _logged(self, state: _State, log: OracleLog) -> _State:
-        """Return the state after a round, from the log where it has it."""
-        found: list[_State] = []
-
-        def compute() -> Answer:
-            found.append(new := self._round(state))
-            return new.x, new.y, np.array([new.value, new.kappa, new.m])
-
-        size = len(state.x)
-        x, y, (value, kappa, m) = log.recall(compute, state.x, sizes=[size, size, 3])
-        return found[0] if found else _State(x, float(value), y, float(kappa), float(m))
-
-    def _round(self, state: _State) -> _State:
-        """Return the state after one step of all users and items."""
-        kappa = state.kappa
-        if state.m > 0.0 and state.m % _CALM == 0.0:
+    def _round(
+        self, x: F64, value: float, y: F64, kappa: float, m: int
+    ) -> tuple[F64, float, F64, float, int]:
+        """Return x, J, y, kappa and m after one step of all users and items."""
+        if m > 0 and m % _CALM == 0:
             kappa = max(1.0, kappa / 2.0)
         for _ in range(_TRIALS):
-            if self._evaluated is not state.x:
-                self._evaluate(state.x)
-            y = self._steps(state.x, kappa)
-            if state.m > 0.0:
-                z = y + min(_MOMENTUM * state.m, _MOST) * (y - state.y)  # (2)
-                if (value := self._evaluate(z)) <= state.value:
-                    return _State(z, value, y, kappa, state.m + 1.0)
-            if (value := self._evaluate(y)) <= state.value:
-                return _State(y, value, y, kappa, 1.0)
+            new_y = self._steps(x, kappa)
+            if m > 0:
+                new_x = new_y + min(_MOMENTUM * m, _MOST) * (new_y - y)  # (2)
+                new_value = self._evaluate(new_x)
+                if new_value <= value:
+                    return new_x, new_value, new_y, kappa, m + 1
+            new_value = self._evaluate(new_y)
+            if new_value <= value:
+                return new_y, new_value, new_y, kappa, 1
             kappa *= 2.0
-        return state
+            self._evaluate(x)
+        return x, value, y, kappa, m
 
-    def _evaluate(self, x: F64) -> float:
-        """Return J, and leave the gradient and curvature in the scores."""
+    def _evaluate(self, theta: F64) -> float:
+        """Return J, and keep the gradient and the curvature in the scores."""
         problem = self._problem
-        U, level, V, b = parts = problem.views(x)
-        scores = self._lists.scores(problem.everyone, U, V, b, level)
+        scores = problem.scores(problem.parts(theta))
         value = problem.loss.grad_curv(scores, self._grad, self._curv)
-        self._evaluated = x
-        return float(value) / problem.total + problem.penalty_of(parts)
+        return problem.penalised(value, theta)
 
-    def _steps(self, x: F64, kappa: float) -> F64:
-        """Return the variables after a step of every user, and then of every item, by (1)."""
-        problem, lists = self._problem, self._lists
-        y = x.copy()
-        U, level, V, b = problem.views(y)
+    def _steps(self, theta: F64, kappa: float) -> F64:
+        """Return the variables after a step of every user and then of every item, by (1)."""
+        problem = self._problem
+        U, level, V, b = parts = problem.parts(theta)
         l2, l2_level, l2_bias = problem.penalties
         if self._users:
-            lists.over_users(
-                _user_steps, lists.indptr, *self._columns, V, self._grad, self._curv, kappa, l2,
-                l2_level, U, level, self._pairs,
+            problem.over_users(
+                _user_steps, problem.indptr, self._column, self._x, V, self._grad, self._curv,
+                kappa, l2, l2_level, U, level, self._pairs,
             )  # fmt: skip
         else:
             self._pairs[:, 0] = self._grad
             np.multiply(self._curv, kappa, out=self._pairs[:, 1])
         if self._items:
-            scale = problem.total
-            lists.over_items(
-                _item_steps, *lists.by_column, lists.user_of_entry, U, self._pairs, kappa,
-                scale * l2, scale * l2_bias, V, b,
+            problem.over_items(
+                _item_steps, *problem.by_column, problem.user_of_entry, U, self._pairs, kappa,
+                problem.total * l2, problem.total * l2_bias, V, b,
             )  # fmt: skip
-        return y
+        return problem.scaled(parts)

@@ -41,7 +41,8 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.linear import FittedLinear, deviations, fill_values, filled, restored_weights
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
+from rankwright.models.missing import fill_values, filled
 
 REACH = 1000.0  # largest absolute weight, relative to the sum of all absolute weights
 _NARROW = 1e-9  # steps of the metric narrower than this cannot be separated by rounded scores

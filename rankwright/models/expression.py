@@ -50,7 +50,7 @@ from rankwright.models.formula import (
     text,
     to_json,
 )
-from rankwright.models.linear import fill_values, filled
+from rankwright.models.missing import fill_values, filled
 from rankwright.models.schema import FILL, Schema
 
 _TRIES = 10  # samples for each place of a generation, before duplicates are accepted

@@ -1,26 +1,34 @@
-"""Scores made of user and item factors, and any loss on them, as one problem in the factors.
+"""The objective of a matrix factorisation, as a function of user and item factors.
 
-Document i of user q has features x_i, in ratings a single 1 in the column of its item. Its score is
+Document i of user q has features x_i; for ratings these are a single 1 in the column of the item.
+Its score is
 
     s_i = level_q + x_i'(b + V u_q)                                                            (1)
 
-with a vector u_q for each user, a vector v_k (row of V) and a bias b_k for each item. Each user's
-list is a query, and the factors minimise (`le2007dorm`, section 5.2; `weimer2008cofirank`)
+with a vector u_q for each user, and a vector v_k (row of V) and a bias b_k for each item. The list
+of each user is a query, and the factors minimise (`le2007dorm`, section 5.2; `weimer2008cofirank`)
 
     J = 1/W sum_q [ weight_q loss_q(s_q) + l2/2 |u_q|^2 + l2_bias/2 level_q^2 ]
         + l2/2 sum_k |v_k|^2 + l2_bias/2 |b|^2                                                 (2)
 
-W is the weight of all users, so that l2 means the same for ten users and for a million. Solvers see
-scaled variables, such as u_q / sqrt(W) and b sqrt(l2_bias / l2), in which the penalty is l2/2 times
-the sum of squares and no part is steeper than another by the number of users.
+W is the total weight of the users, so that l2 has the same effect for ten users and for a million.
+Solvers use scaled variables, for example u_q / sqrt(W) and b sqrt(l2_bias / l2). The penalty is
+then l2/2 times their sum of squares, and the curvature does not depend on the number of users.
 
-(2) is not convex in all variables, but convex in those of the users with the items held, where it
-falls apart into a problem for each user, and in those of the items with the users held, wherever
-the loss is convex.
+(2) is not convex in all variables. If the loss is convex, (2) is convex in the variables of the
+users with the items fixed, and in the variables of the items with the users fixed.
+
+Without vectors, the gradient of the loss in the product of U and V is
+
+    G_qk = sum of x_ik dloss/ds_i over list q                                                  (3)
+
+and all vectors are 0 at the minimum if l2 is at least |G| / sqrt(W), where |G| is the largest
+singular value of G at the best biases.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -28,7 +36,12 @@ from scipy import sparse
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parallel import map_ranges, query_ranges
-from rankwright.core.types import F64, I64, AnyArray
+from rankwright.core.products import one_blas_thread
+from rankwright.core.rng import stream
+from rankwright.core.types import F64, I64, Loss
+from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import bound_loss, order_weight
+from rankwright.models.missing import without_gaps
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -37,13 +50,13 @@ from rankwright.core.types import F64, I64, AnyArray
 def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):  # type: ignore[no-untyped-def]
     n_factors = U.shape[1]
     for q in range(lo, hi):
-        known = user[q] >= 0
+        is_known = user[q] >= 0
         for i in range(indptr[q], indptr[q + 1]):
-            total = level[user[q]] if known else 0.0
+            total = level[user[q]] if is_known else 0.0
             for j in range(at[i], at[i + 1]):
                 k = column[j]
                 part = b[k]
-                if known:
+                if is_known:
                     for f in range(n_factors):
                         part += U[user[q], f] * V[k, f]
                 total += x[j] * part  # (1)
@@ -51,7 +64,7 @@ def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):  # type: ig
 
 
 @kernel
-def _pull_to_users(lo, hi, indptr, at, column, x, V, gradient, U, level):  # type: ignore[no-untyped-def]
+def _user_gradient(lo, hi, indptr, at, column, x, V, gradient, U, level):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
         U[q] = 0.0
         level[q] = 0.0
@@ -64,7 +77,7 @@ def _pull_to_users(lo, hi, indptr, at, column, x, V, gradient, U, level):  # typ
 
 
 @kernel
-def _pull_to_items(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ignore[no-untyped-def]
+def _item_gradient(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ignore[no-untyped-def]
     for k in range(lo, hi):
         V[k] = 0.0
         b[k] = 0.0
@@ -78,229 +91,220 @@ def _pull_to_items(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ign
 # --- API -------------------------------------------------------------------------------------
 
 
-class Lists:
-    """Documents by user and by item: the rows of X, and its columns.
-
-    Parameters
-    ----------
-    X, indptr
-        Features as CSR, and where each user's list begins.
-    """
-
-    def __init__(self, X: Any, indptr: I64, *, n_jobs: int | None = None) -> None:
-        rows = sparse.csr_array(X)
-        columns = rows.tocsc()
-        self.indptr, self.n_users, self.n_items = indptr, len(indptr) - 1, int(rows.shape[1])
-        self.by_row = (rows.indptr, rows.indices, rows.data)
-        self.by_column = (columns.indptr, columns.indices, columns.data)
-        short = np.int32 if self.n_users < 2**31 else np.int64
-        self.user_of_row: AnyArray = np.repeat(
-            np.arange(self.n_users, dtype=short), np.diff(indptr)
-        )
-        self.user_of_entry = self.user_of_row[columns.indices]  # in the order of the columns
-        self._user_ranges = query_ranges(indptr)
-        self._item_ranges = query_ranges(columns.indptr.astype(np.int64))
-        self._n_jobs = n_jobs
-
-    @property
-    def most_columns(self) -> int:
-        """Number of columns that a document has at most."""
-        return int(np.diff(self.by_row[0]).max(initial=0))
-
-    def one_column(self) -> tuple[AnyArray, AnyArray]:
-        """Return the column of each document and its value there, which is 0 where it has none.
-
-        For documents of one column each, as ratings are.
-        """
-        begin, column, x = self.by_row
-        if len(column) == len(begin) - 1:
-            return column, x
-        full = np.diff(begin) > 0
-        columns, values = np.zeros(len(full), column.dtype), np.zeros(len(full), x.dtype)
-        columns[full], values[full] = column, x
-        return columns, values
-
-    def scores(self, user: I64, U: F64, V: F64, b: F64, level: F64) -> F64:
-        """Return (1); ``user`` is each list's row of ``U``, below 0 where there is none."""
-        s = np.empty(int(self.indptr[-1]))
-        self.over_users(_scores, self.indptr, *self.by_row, user, U, V, b, level, s)
-        return s
-
-    def pull_to_users(self, gradient: F64, V: F64, U: F64, level: F64) -> None:
-        """Write the gradient in users' vectors and levels, for one in the scores."""
-        self.over_users(_pull_to_users, self.indptr, *self.by_row, V, gradient, U, level)
-
-    def pull_to_items(self, gradient: F64, U: F64, V: F64, b: F64) -> None:
-        """Write the gradient in items' vectors and biases, for one in the scores."""
-        self.over_items(_pull_to_items, *self.by_column, self.user_of_entry, U, gradient, V, b)
-
-    def over_users(self, one: Any, *args: Any) -> None:
-        """Call the kernel ``one`` for ranges of users."""
-        map_ranges(one, self._user_ranges, *args, n_jobs=self._n_jobs)
-
-    def over_items(self, one: Any, *args: Any) -> None:
-        """Call the kernel ``one`` for ranges of items."""
-        map_ranges(one, self._item_ranges, *args, n_jobs=self._n_jobs)
+def factor_scores(
+    data: RankingData,
+    user: I64,
+    U: F64,
+    level: F64,
+    V: F64,
+    b: F64,
+    *,
+    n_jobs: int | None = None,
+) -> F64:
+    """Return the scores (1); ``user`` is the row of each query in U, below 0 for unknown users."""
+    X = sparse.csr_array(without_gaps(data.X, "factorization"))
+    s, bounds = np.empty(data.n_documents), query_ranges(data.indptr)
+    rows = X.indptr, X.indices, X.data
+    map_ranges(_scores, bounds, data.indptr, *rows, user, U, V, b, level, s, n_jobs=n_jobs)
+    return s
 
 
 class FactorProblem:
-    """(2) in scaled variables: users' vectors, levels, items' vectors, biases, one after the other.
+    """Objective (2) in scaled variables: U, levels, V and biases in one array.
 
     Parameters
     ----------
-    lists
-        The documents.
-    loss, total_weight
-        The bound loss, and W.
+    data, loss
+        The users' lists, and the loss of each.
     n_factors, l2, l2_bias
         As in (2).
-    biases, levels
-        Whether items have a bias, and users a level.
-    difference
-        Whether the loss is a difference of convex functions.
+    biases : bool
+        Whether items have a bias.
     """
 
     def __init__(
         self,
-        lists: Lists,
-        loss: Any,
-        total_weight: float,
+        data: RankingData,
+        loss: Loss,
         *,
         n_factors: int,
         l2: float,
         l2_bias: float,
         biases: bool = True,
-        levels: bool = False,
-        difference: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
-        self.lists, self.loss, self.total, self.l2 = lists, loss, total_weight, l2
-        self.difference = difference
-        self._shapes = [
-            (lists.n_users, n_factors),
-            (lists.n_users,),
-            (lists.n_items, n_factors),
-            (lists.n_items,),
-        ]
+        self.loss: Any = bound_loss(loss, data, n_jobs=n_jobs)
+        self.has_concave_part = loss.traits.difference
+        self.total = float(order_weight(data).sum()) or 1.0
+        self.l2, self._l2_bias = l2, l2_bias
+        self._biases, self._levels = biases, not loss.traits.shift_invariant
+        self._n_jobs, self.indptr = n_jobs, data.indptr
+        X = sparse.csr_array(without_gaps(data.X, "factorization"))
+        columns = X.tocsc()
+        self.by_row = X.indptr, X.indices, X.data
+        self.by_column = columns.indptr, columns.indices, columns.data
+        users = np.arange(data.n_queries, dtype=np.int32 if data.n_queries < 2**31 else np.int64)
+        self._user_of_row = np.repeat(users, np.diff(data.indptr))
+        self.user_of_entry = self._user_of_row[columns.indices]  # by column
+        self._all_users = np.arange(data.n_queries)
+        self._user_ranges = query_ranges(data.indptr)
+        self._item_ranges = query_ranges(columns.indptr.astype(np.int64))
+        n_users, n_items = data.n_queries, data.n_features
+        self._shapes = (n_users, n_factors), (n_users,), (n_items, n_factors), (n_items,)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
         self.size = int(self._ends[-1])
-        self.everyone = np.arange(lists.n_users)
-        self.penalties = l2, levels * l2_bias, biases * l2_bias  # of vectors, levels and biases
-        of_users, of_biases = float(np.sqrt(total_weight)), float(np.sqrt(l2 / l2_bias))
-        self._scale = (of_users, levels * of_users * of_biases, 1.0, biases * of_biases)
-        self._gradient = np.empty(int(lists.indptr[-1]))
 
-    def parts(self, theta: F64) -> list[F64]:
-        """Return U, levels, V and b of scaled variables, in the scale of (1)."""
-        return [part * scale for part, scale in zip(self.views(theta), self._scale, strict=True)]
+    def with_l2(self, l2: float) -> FactorProblem:
+        """Return the problem with another penalty of the vectors."""
+        problem = copy.copy(self)
+        problem.l2 = l2
+        return problem
+
+    # --- variables ---------------------------------------------------------------------------
+
+    @property
+    def penalties(self) -> tuple[float, float, float]:
+        """Penalties of vectors, levels and biases in (2)."""
+        return self.l2, self._levels * self._l2_bias, self._biases * self._l2_bias
+
+    @property
+    def _scale(self) -> tuple[float, float, float, float]:
+        user, bias = float(np.sqrt(self.total)), float(np.sqrt(self.l2 / self._l2_bias))
+        return user, self._levels * user * bias, 1.0, self._biases * bias
 
     def views(self, theta: F64) -> list[F64]:
-        """Return the four parts of ``theta`` in their shapes; writing to them writes to it."""
+        """Return the four parts of ``theta`` in their shapes, as views."""
         pieces = np.split(theta, self._ends[:-1])
         return [piece.reshape(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
+
+    def parts(self, theta: F64) -> list[F64]:
+        """Return U, levels, V and b of (1) for scaled variables."""
+        return [part * scale for part, scale in zip(self.views(theta), self._scale, strict=True)]
 
     def scaled(self, parts: list[F64]) -> F64:
         """Return the scaled variables of U, levels, V and b."""
         pairs = zip(parts, self._scale, strict=True)
         return np.concatenate([(part / (scale or 1.0)).ravel() for part, scale in pairs])
 
-    def scores(self, theta: F64) -> F64:
+    def block(self, *, users: bool, items: bool) -> slice:
+        """Return the range of the variables of the users, the items or both."""
+        border = int(self._ends[1])
+        return slice(0 if users else border, self.size if items else border)
+
+    # --- objective ---------------------------------------------------------------------------
+
+    def scores(self, parts: list[F64]) -> F64:
         """Return the scores (1) of all documents."""
-        U, level, V, b = self.parts(theta)
-        return self.lists.scores(self.everyone, U, V, b, level)
+        U, level, V, b = parts
+        s = np.empty(int(self.indptr[-1]))
+        self.over_users(_scores, self.indptr, *self.by_row, self._all_users, U, V, b, level, s)
+        return s
 
     def value(self, theta: F64) -> float:
         """Return J."""
-        return self.penalised(self.loss.value(self.scores(theta)), theta)
+        return self.penalised(self.loss.value(self.scores(self.parts(theta))), theta)
 
-    def grad(self, theta: F64, out: F64) -> float:
-        """Write the gradient to ``out`` and return J."""
-        U, level, V, b = self.parts(theta)
-        value = self.loss.grad(self.lists.scores(self.everyone, U, V, b, level), self._gradient)
-        self.pull(self._gradient, U, V, out)
-        out += self.l2 * theta
-        return self.penalised(value, theta)
-
-    def pull(
-        self, gradient: F64, U: F64, V: F64, out: F64, *, users: bool = True, items: bool = True
-    ) -> None:
-        """Write the gradient of the loss over W to ``out``, for its gradient in the scores.
-
-        Only the variables of ``users`` or ``items`` where the others are not asked for.
-        """
-        views = self.views(out)
-        if users:
-            self.lists.pull_to_users(gradient, V, views[0], views[1])
-        if items:
-            self.lists.pull_to_items(gradient, U, views[2], views[3])
-        for view, scale in zip(views, self._scale, strict=True):
-            view *= scale / self.total
-
+    @one_blas_thread()  # the sum must not depend on the number of threads
     def penalised(self, value: float, theta: F64) -> float:
         """Return J for the sum of the losses."""
-        return value / self.total + 0.5 * self.l2 * float(theta @ theta)  # (2)
+        return float(value) / self.total + 0.5 * self.l2 * float(theta @ theta)  # (2)
 
-    def penalty_of(self, parts: list[F64]) -> float:
-        """Return the penalty in (2) of U, levels, V and b."""
-        l2, l2_level, l2_bias = self.penalties
-        U, level, V, b = (float(part.ravel() @ part.ravel()) for part in parts)
-        return 0.5 * ((l2 * U + l2_level * level) / self.total + l2 * V + l2_bias * b)
+    def gradient(
+        self, gradient: F64, parts: list[F64], *, users: bool = True, items: bool = True
+    ) -> F64:
+        """Return the gradient of the loss over W in the scaled variables of users, items or both.
 
-    def part_of(self, *, users: bool) -> slice:
-        """Return where the variables of the users stand, or those of the items."""
-        first = int(self._ends[1])
-        return slice(0, first) if users else slice(first, None)
+        ``gradient`` is the gradient of the loss in the scores.
+        """
+        U, _, V, _ = parts
+        out = np.zeros(self.size)
+        views = self.views(out)
+        if users:
+            self.over_users(_user_gradient, self.indptr, *self.by_row, V, gradient, *views[:2])
+        if items:
+            columns = *self.by_column, self.user_of_entry
+            self.over_items(_item_gradient, *columns, U, gradient, *views[2:])
+        for view, scale in zip(views, self._scale, strict=True):
+            view *= scale / self.total
+        return out[self.block(users=users, items=items)]
+
+    @one_blas_thread()
+    def largest_l2(self, theta: F64) -> float:
+        """Return the l2 of (3) to a few per cent, for ``theta`` without vectors."""
+        gradient = np.empty(int(self.indptr[-1]))
+        self.loss.grad(self.scores(self.parts(theta)), gradient)
+        n, (n_users, *_) = len(gradient), self._shapes[0]
+        X: Any = sparse.csr_array(self.by_row[::-1], shape=(n, self._shapes[2][0]))
+        spread: Any = sparse.csr_array(
+            (gradient, self._user_of_row, np.arange(n + 1)), (n, n_users)
+        )
+        G = sparse.csr_array(spread.T @ X)
+        v = stream(0, "factorization", "power").normal(size=G.shape[1])
+        size = 0.0
+        for _ in range(50):
+            v = G.T @ (G @ v)
+            size = float(np.linalg.norm(v))
+            v /= size or 1.0
+        return float(np.sqrt(size / self.total))
+
+    # --- threads -----------------------------------------------------------------------------
+
+    def over_users(self, function: Any, *args: Any) -> None:
+        """Call a kernel for ranges of users."""
+        map_ranges(function, self._user_ranges, *args, n_jobs=self._n_jobs)
+
+    def over_items(self, function: Any, *args: Any) -> None:
+        """Call a kernel for ranges of items."""
+        map_ranges(function, self._item_ranges, *args, n_jobs=self._n_jobs)
 
 
 class BlockProblem:
-    """(2) in the variables of the users alone, or of the items alone; the others are held.
+    """Objective (2) as a function of the users, the items or both, without the penalty of the rest.
 
-    The scores are linear in them, s = held + A w, so that a convex loss makes a convex problem.
+    The scores are linear in the variables of one side, so that a convex loss is convex in them.
     """
 
-    def __init__(self, whole: FactorProblem, theta: F64, *, users: bool) -> None:
-        self._whole, self._users = whole, users
-        self._block = whole.part_of(users=users)
-        self._held = theta.copy()
-        self._held[self._block] = 0.0
-        self._fixed = 0.5 * whole.l2 * float(self._held @ self._held)
-        self._gradient = np.zeros(whole.size)
+    def __init__(self, whole: FactorProblem, theta: F64, *, users: bool, items: bool) -> None:
+        self._whole, self._theta = whole, theta
+        self._sides = {"users": users, "items": items}
+        self._block = whole.block(**self._sides)
         self.start = theta[self._block].copy()
         self.size, self.strength = len(self.start), whole.l2
 
     def at(self, w: F64) -> F64:
         """Return all variables, with ``w`` in the block."""
-        theta = self._held.copy()
+        theta = self._theta.copy()
         theta[self._block] = w
         return theta
 
     def value(self, w: F64) -> float:
-        """Return J, less the penalty of what is held."""
-        return self._whole.value(self.at(w)) - self._fixed
+        """Return the objective at ``w``."""
+        return self.grad(w, np.empty(self.size))
 
     def grad(self, w: F64, out: F64) -> float:
-        """Write the gradient in the block to ``out`` and return J, as `value` does."""
-        gradient, value = self._plane(w, self._whole.loss.grad)
+        """Write the gradient at ``w`` to ``out`` and return the objective."""
+        gradient, value = self._loss_gradient(w, self._whole.loss.grad)
         out[:] = gradient + self.strength * w
         return value + 0.5 * self.strength * float(w @ w)
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return a, b and M(w) of the plane a'w + b that touches the loss from below at ``w``."""
         loss = self._whole.loss
-        a, value = self._plane(w, loss.convex_part if self._whole.difference else loss.grad)
+        part = loss.convex_part if self._whole.has_concave_part else loss.grad
+        a, value = self._loss_gradient(w, part)
         return a, value - float(a @ w), value
 
     def concave_part(self, w: F64) -> tuple[F64, float] | None:
-        """Return the plane that touches what is taken off, where the loss is a difference."""
-        if not self._whole.difference:
+        """Return a and b of the plane that touches the subtracted part, or None without one."""
+        if not self._whole.has_concave_part:
             return None
-        a, value = self._plane(w, self._whole.loss.concave_part)
+        a, value = self._loss_gradient(w, self._whole.loss.concave_part)
         return a, value - float(a @ w)
 
-    def _plane(self, w: F64, gradient_of: Any) -> tuple[F64, float]:
-        """Return the gradient in the block and the value of a function of the scores, over W."""
-        theta, whole = self.at(w), self._whole
-        U, _, V, _ = whole.parts(theta)
-        gradient = np.empty(int(whole.lists.indptr[-1]))
-        value = gradient_of(whole.scores(theta), gradient) / whole.total
-        whole.pull(gradient, U, V, self._gradient, users=self._users, items=not self._users)
-        return self._gradient[self._block].copy(), float(value)
+    def _loss_gradient(self, w: F64, gradient_of: Any) -> tuple[F64, float]:
+        """Return gradient and value over W of a function of the scores."""
+        whole = self._whole
+        parts = whole.parts(self.at(w))
+        gradient = np.empty(int(whole.indptr[-1]))
+        value = float(gradient_of(whole.scores(parts), gradient)) / whole.total
+        return whole.gradient(gradient, parts, **self._sides), value

@@ -48,7 +48,8 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics.ranked import Ranked
-from rankwright.models.linear import FittedLinear, deviations, fill_values, filled, restored_weights
+from rankwright.models.linear import FittedLinear, deviations, restored_weights
+from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
 _SURE = 1.0 - 1e-6  # a weak ranker without error gets a step of 7.25 instead of infinity
@@ -350,7 +351,7 @@ def _summed(steps: list[tuple[int, float]]) -> Weights:
 
 
 def _column(X: Any, f: int) -> F64:
-    values = X[:, [f]].toarray().ravel() if sparse.issparse(X) else X[:, f]
+    values = X[:, f] if isinstance(X, np.ndarray) else X[:, [f]].toarray().ravel()
     return np.asarray(values, np.float64)
 
 

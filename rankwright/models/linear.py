@@ -46,12 +46,11 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
-from rankwright.models.linear_objective import LinearObjective, minimise_with_planes
+from rankwright.models.linear_objective import LinearObjective
 from rankwright.models.missing import fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import (
     choose_solver,
-    solver_needs,
     steps_by_column,
     warn_of_unused_iterations,
 )
@@ -160,7 +159,7 @@ class Linear(Part):
             if by_column:
                 problem.l1 = l1
             with one_blas_thread():
-                solution = _solve(solver, problem, v)
+                solution = solver.solve(problem, v)
             yield l1, l2, solution
             v = first if solution.stopped == VANISHED else solution.w  # vanished: no scale is left
 
@@ -192,11 +191,11 @@ class Linear(Part):
     ) -> FittedLinear:
         """Return the model after a step for each query of ``data``, in their order.
 
-        The first data decide the fill values and the deviations that scale the penalty. Value and
-        optimality of the solution are those of ``data`` only.
+        Fill values and scaling are taken from the first batch. Value and optimality of the solution
+        refer to ``data`` only.
         """
         solver = self.solver_for(loss, solver, random_state)
-        if not hasattr(solver, "walk") or self.l2 == "auto":
+        if not hasattr(solver, "resume") or self.l2 == "auto":
             raise UsageError("partial_fit takes solver='online' and a number for l2.")
         fill = fill_values(data.X, self.missing) if start is None else start.fill
         data = data._replace(X=filled(data.X, fill, "linear"))
@@ -225,7 +224,7 @@ class Linear(Part):
                 v = objective.variables(start.coef, start.intercept)
             state = OnlineState.at(v)
         with one_blas_thread():
-            return _fitted(objective, solver.go_on(objective, state), fill)
+            return _fitted(objective, solver.resume(objective, state), fill)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
         """Return the solver; raise if it does not support the model's penalties."""
@@ -354,15 +353,6 @@ def _fitted(objective: LinearObjective, solution: SolveResult, fill: F64 | None)
 def _with_path(fitted: FittedLinear, path: list[tuple[float, float, int]] | None) -> FittedLinear:
     """Return the model with its path of penalties, if it has one; later rounds make it longer."""
     return fitted if path is None else replace(fitted, path=np.array(path))
-
-
-def _solve(solver: Any, problem: Any, v: F64) -> SolveResult:
-    """Return the result of the solver, which starts at ``v``."""
-    planes = "convex_parts" in solver_needs(solver)
-    if planes and isinstance(problem, LinearObjective) and problem.center is not None:
-        return minimise_with_planes(solver, problem, v)
-    solution: SolveResult = solver.solve(problem, v)
-    return solution
 
 
 def _has_undeclared_iterations(loss: Loss, bound: Any) -> bool:

@@ -30,7 +30,6 @@ that are not shift-invariant x is 0 and x_i has a 1 for the intercept. If the lo
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,12 +40,51 @@ from rankwright.core.products import (
     transposed_squares_times_vector,
     transposed_times_vector,
 )
-from rankwright.core.types import F64, I64, FloatMatrix, SolveResult, Traits
+from rankwright.core.types import F64, I64, FloatMatrix, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight, order_weight, set_iteration
 
 
-class LinearObjective:
+class ScaledVariables:
+    """The variables of (1): scaled weights and, if there is a ``center``, the intercept.
+
+    Parameters
+    ----------
+    scale : array of float64
+        D, with a number for each feature.
+    center : array of float64, optional
+        m, the feature means. Without it the model has no intercept.
+
+    Attributes
+    ----------
+    size : int
+        Number of variables; the intercept is the last.
+    """
+
+    def __init__(self, scale: F64, center: F64 | None) -> None:
+        self.scale, self.center = scale, center
+        self.size = len(scale) + (center is not None)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.scale)
+
+    def weights(self, v: F64) -> tuple[F64, float]:
+        """Return the weights and the intercept in the scale of the data."""
+        if self.center is None:
+            return v / self.scale, 0.0
+        w = v[:-1] / self.scale
+        return w, float(v[-1] - self.center @ w)
+
+    def variables(self, w: F64, intercept: float = 0.0) -> F64:
+        """Return the variables that have these `weights`."""
+        if self.center is None:
+            return w * self.scale
+        return np.append(w * self.scale, intercept + float(self.center @ w))
+
+
+class LinearObjective(ScaledVariables):
     """Objective (1) of one data set.
 
     Objectives of parts of the data can be added up. Give each of them ``l2=0`` and the
@@ -92,8 +130,8 @@ class LinearObjective:
         n_jobs: int | None = None,
     ) -> None:
         weight = order_weight(data)
-        self.l2, self.scale, self.center = l2, scale, center
-        self.size = data.n_features + (center is not None)
+        super().__init__(scale, center)
+        self.l2 = l2
         self.total_weight = total_weight or float(weight.sum()) or 1.0
         self._loss, self._data, self._traits, self._n_jobs = loss, data, traits, n_jobs
         self._parts = np.flatnonzero(weight)
@@ -105,24 +143,6 @@ class LinearObjective:
     def strength(self) -> float:
         """The penalty, as solvers name it."""
         return self.l2
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.scale)
-
-    def weights(self, v: F64) -> tuple[F64, float]:
-        """Return the weights and the intercept in the scale of the data."""
-        if self.center is None:
-            return v / self.scale, 0.0
-        w = v[:-1] / self.scale
-        return w, float(v[-1] - self.center @ w)
-
-    def variables(self, w: F64, intercept: float = 0.0) -> F64:
-        """Return the variables that have these `weights`."""
-        if self.center is None:
-            return w * self.scale
-        return np.append(w * self.scale, intercept + float(self.center @ w))
 
     def scores(self, v: F64) -> F64:
         """Return the score of each document."""
@@ -314,78 +334,3 @@ def spectral_norm(A: FloatMatrix) -> float:
     gram = wide @ wide.T
     dense = gram if isinstance(gram, np.ndarray) else gram.toarray()
     return float(np.sqrt(max(0.0, np.linalg.eigvalsh(dense.astype(np.float64))[-1])))
-
-
-# --- cutting planes with an intercept ----------------------------------------------------------
-
-
-_DOUBLINGS = 100  # of the distance within which the minimum over the intercept is searched
-_TRIES = 100  # intercepts between these bounds
-_GAP = 1e-12  # share of the value to which the minimum over the intercept is exact
-
-
-def minimise_with_planes(solver: Any, objective: LinearObjective, v: F64) -> SolveResult:
-    """Return the result of a solver by planes, which needs a penalty on every variable."""
-    problem = MinimisedIntercept(objective, float(v[-1]))
-    solution: SolveResult = solver.solve(problem, v[:-1])
-    problem.cut(solution.w)
-    return replace(solution, w=np.append(solution.w, problem.intercept))
-
-
-class MinimisedIntercept:
-    """The minimum of a convex objective (1) over its intercept, as a problem in v only.
-
-    Two planes that touch M at the same v, with slopes in b of opposite sign, have an average whose
-    slope is 0: it is a plane below the minimum over b. The two intercepts approach each other until
-    it touches.
-    """
-
-    def __init__(self, objective: LinearObjective, intercept: float) -> None:
-        self.size, self.strength, self.intercept = objective.size - 1, objective.l2, intercept
-        self._objective = objective
-
-    def concave_part(self, v: F64) -> None:
-        """Return None: the loss is convex."""
-
-    def cut(self, v: F64) -> tuple[F64, float, float]:
-        """Return a, b and the minimum of M(v) over the intercept: a'v + b touches it from below."""
-        low, high = self._bracket(v)
-        for _ in range(_TRIES):
-            share = 1.0 if high.slope <= 0.0 else max(0.0, low.slope / (low.slope - high.slope))
-            a, b = (1.0 - share) * low.a + share * high.a, (1.0 - share) * low.b + share * high.b
-            best = min(low, high, key=lambda plane: plane.value)
-            if best.value - float(a @ v) - b <= _GAP * abs(best.value):
-                break
-            crossing = share * low.intercept + (1.0 - share) * high.intercept
-            crossing += (low.value - high.value) / (high.slope - low.slope)
-            middle = self._plane(v, crossing)
-            low, high = (middle, high) if middle.slope < 0.0 else (low, middle)
-        self.intercept = best.intercept
-        return a, b, best.value
-
-    def _bracket(self, v: F64) -> tuple[_Plane, _Plane]:
-        """Return planes at two intercepts between which the minimum is, if there is one."""
-        low = high = self._plane(v, self.intercept)
-        for power in range(_DOUBLINGS):
-            if low.slope > 0.0:
-                low = self._plane(v, self.intercept - 2.0**power)
-            elif high.slope < 0.0:
-                high = self._plane(v, self.intercept + 2.0**power)
-            else:
-                break
-        return low, high
-
-    def _plane(self, v: F64, intercept: float) -> _Plane:
-        a, b, value = self._objective.cut(np.append(v, intercept))
-        return _Plane(a[:-1], b, float(a[-1]), intercept, value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plane:
-    """A plane a'v + slope * intercept + b that touches M, with the value at the touching point."""
-
-    a: F64
-    b: float
-    slope: float
-    intercept: float
-    value: float

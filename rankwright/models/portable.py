@@ -32,21 +32,22 @@ from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, leaf_block, tree_block
 from rankwright.models.trees import FittedTrees
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """One weight per feature."""
+    """A weight for each feature and an intercept."""
 
     family: ClassVar[str] = "linear"
     coef: F64
     fill: F64 | None
+    intercept: float = 0.0
 
     @property
     def n_features(self) -> int:
@@ -60,12 +61,12 @@ class Linear:
 
     @property
     def largest(self) -> float:
-        """The largest weight or fill value, whatever its sign."""
-        return _largest(self.coef, self.fill)
+        """Largest absolute value of a weight, a fill value or the intercept."""
+        return _largest(self.coef, self.fill, np.array([self.intercept]))
 
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
-        size = np.abs(_filled(X, self.fill)) @ np.abs(self.coef)
+        size = np.abs(_filled(X, self.fill)) @ np.abs(self.coef) + abs(self.intercept)
         bound: F64 = epsilon * added(len(self.coef)) * size
         return bound
 
@@ -388,7 +389,7 @@ def _scaled(model: Portable, factor: float) -> OneKind:
     """Return a model whose scores are ``factor`` times those of ``model``."""
     assert not isinstance(model, Blend)
     if isinstance(model, Linear):
-        return replace(model, coef=factor * model.coef)
+        return replace(model, coef=factor * model.coef, intercept=factor * model.intercept)
     if isinstance(model, Forest):
         scorer = replace(model.scorer, value=factor * model.value.astype(np.float64))
         return replace(model, scorer=scorer, initial=factor * model.initial, text="")
@@ -407,7 +408,8 @@ def _added_weights(parts: list[Linear]) -> list[Linear]:
                 and own.fill is not None
                 and np.array_equal(part.fill, own.fill)
             ):
-                found[k] = replace(own, coef=own.coef + part.coef)
+                intercept = own.intercept + part.intercept
+                found[k] = replace(own, coef=own.coef + part.coef, intercept=intercept)
                 break
         else:
             found.append(part)
@@ -494,7 +496,7 @@ _REFUSED = {
 
 
 def _of_linear(model: FittedLinear) -> Linear:
-    return Linear(model.coef, model.fill)
+    return Linear(model.coef, model.fill, model.intercept)
 
 
 def _of_trees(model: FittedTrees) -> Forest:

@@ -132,6 +132,11 @@ class Checkpoint:
                 raise
         return kept
 
+    @property
+    def last_round(self) -> int:
+        """The round of the last state that was written or found, or 0."""
+        return self._last
+
     def due(self, t: int) -> bool:
         """Whether round ``t`` is one to keep: the first, or long enough after the last."""
         return not self._states or t - self._last >= self.every

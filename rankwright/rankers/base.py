@@ -1,17 +1,11 @@
 """`Ranker`: any loss with any model, as a scikit-learn estimator, and the base of named algorithms.
 
-A named algorithm is a subclass with a written-out ``__init__`` that says which loss it minimises
-and which model it fits by default; it holds no mathematics::
+A named algorithm is a subclass that names its loss and its default model and declares parameters;
+it contains no mathematics. `rankwright.rankers.parameters` shows how ours are declared. A subclass
+with a written-out ``__init__`` works as well.
 
-    class ListNet(Ranker):
-        loss_class = "listnet"
-        model_class = "linear"
-
-        def __init__(self, *, k=1, l2=1e-3, model=None, metric="ndcg@10", ...):
-            ...
-
-A parameter that has the name of a field of the loss goes to the loss; one that has the name of a
-field of the default model goes to that model, unless ``model`` replaces it.
+A parameter with the name of a field of the loss is passed to the loss; one with the name of a field
+of the default model is passed to that model, unless ``model`` replaces it.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral
 from pathlib import Path
@@ -34,9 +28,11 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from rankwright import registry
 from rankwright.core.dtypes import as_groups, naming_features
 from rankwright.core.parameters import (
+    PARTS,
     check_kind,
     check_kinds,
     check_range,
+    field_names,
     params_of,
     part_name,
     resolve_part,
@@ -94,13 +90,10 @@ from rankwright.rankers.inputs import (
     warn_of_equal_scores,
     warn_of_training_data,
 )
-from rankwright.rankers.search_space import Domain
 from rankwright.rankers.selection import Selection
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
-
-_PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 
 class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
@@ -112,49 +105,64 @@ class NoPartialFitError(UsageError, AttributeError):
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class FitData:
+    """Data of a fit as models see them: RankingData, or partitions on other machines.
+
+    Partitions have a ``digest`` for checkpoints, and ``evaluators`` if their validation data are on
+    other machines too.
+    """
+
+    data: Any
+    valid: Any  # all of ``eval_sets``
+    eval_sets: Mapping[str, RankingData]
+    start: FittedModel | None
+    digest: str | None = None
+    evaluators: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Inputs(FitData):
     """The data of a fit: ``source`` as the caller gave them, ``data`` as models see them."""
 
-    source: RankingData
     data: RankingData
-    eval_sets: Mapping[str, RankingData]
-    valid: RankingData | None  # all of ``eval_sets``
-    start: FittedModel | None
+    valid: RankingData | None
+    source: RankingData
     qid_column: str | None
     has_qid: bool
     has_ids: bool
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """Any loss with any model, by objects or names, the caller's own objects included.
+    """Any loss with any model, given as objects or by name.
 
     Parameters
     ----------
     loss : loss or str, default "ranknet"
-        What is minimised: an object such as ``losses.ListNet(k=3)``, any object with
-        ``traits`` and ``bind``, a function made a loss by ``losses.from_function``, or a name of
-        ``rankwright list losses``, which stands for that loss with its defaults.
+        Loss to minimise: an object such as ``losses.ListNet(k=3)``, any object with ``traits`` and
+        ``bind``, a function wrapped by ``losses.from_function``, or a name from ``rankwright list
+        losses`` for that loss with its defaults.
     model : model or str, default "linear"
-        What makes the scores: an object such as ``models.Trees(n_estimators=200)``, or a name of
+        Model of the scores: an object such as ``models.Trees(n_estimators=200)``, or a name from
         ``rankwright list models``.
     solver : solver, str or None, default None
-        What minimises the loss for the weights of a linear or kernel model: an object such as
-        ``solvers.TRON(tol=1e-6)`` or a name of ``rankwright list solvers``. None chooses: lbfgs for
-        smooth losses, sgd for those that sample or whose gradient is that of no value, online for
-        others. Trees and networks take none.
+        Solver for the weights of a linear or kernel model: an object such as
+        ``solvers.TRON(tol=1e-6)`` or a name from ``rankwright list solvers``. None selects lbfgs
+        for smooth losses, sgd for stochastic losses and losses whose gradient is not the gradient
+        of any function, and online otherwise. Trees and networks have no solver.
     metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects the iteration, and what is "auto", on the validation set.
+        Metric that selects the iteration, and parameters set to "auto", on the validation set.
     convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
+        Convention that metrics follow, from ``rankwright list conventions``.
     early_stopping_rounds : int, None or "auto", default "auto"
-        Stop after this many iterations without a better value on the validation set; None never
-        does. "auto" stops boosted trees 50 rounds after the maximum of the validation curve,
-        smoothed over 21 rounds, and keeps the trees up to there; it never stops other models.
+        Stop after this many iterations without improvement on the validation set. None disables
+        early stopping. "auto" stops boosted trees 50 rounds after the maximum of the validation
+        curve, smoothed over 21 rounds, and keeps the trees up to the maximum; it does not stop
+        other models.
     random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
+        Seed of all random sampling. The same int gives the same model; None does not.
     n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use (scikit-learn's None
-        is one); the result is the same for any number.
+        Number of threads. None and -1 use all CPUs available to the process (in scikit-learn, None
+        is one). The result does not depend on it.
     verbose : bool, default False
         Write a line per iteration to standard error.
 
@@ -166,23 +174,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     evals_result_ : dict of dicts of lists
         The metric on the training and each validation set after each iteration, by name.
     best_iteration_ : int
-        The iteration that is kept, counted from 1; trees and rules of ``init_model`` count.
+        The selected iteration, counted from 1; trees and rules of ``init_model`` count.
     interrupted_ : bool
-        Whether Ctrl-C ended the fit after some iterations. The ranker then keeps the best of them
-        and can be used, and ``fit`` raises KeyboardInterrupt, which ends a loop of fits too.
+        Whether Ctrl-C ended the fit after some iterations. The ranker then has the best model so
+        far, and ``fit`` raises KeyboardInterrupt, which also ends a loop of fits.
     resumed_from_ : int or None
         The iteration that the fit resumed from, by its checkpoint.
     n_features_in_ : int
-    feature_names_in_ : array of str, where the features had names
-    categories_ : dict from names to Categories, where features are categories
-        What their codes stand for; ``predict`` finds the categories of a frame by value.
+    feature_names_in_ : array of str, if the features had names
+    categories_ : dict from names to Categories, if features are categorical
+        Categories by code. ``predict`` looks up the categories of a frame by value.
     qid_column_ : str or None
-        Name of the column of query ids in the training frame or table; `rank` and `explain` find
-        the queries of another frame by it.
+        Name of the column of query ids in the training frame or table. `rank` and `explain` use it
+        for other frames.
 
     See Also
     --------
-    LambdaMART, MEMR, RankNet : named algorithms, each one loss with a default model.
+    LambdaMART, MEMR, RankNet : named algorithms, each a loss with a default model.
 
     Examples
     --------
@@ -199,7 +207,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     model_class: ClassVar[str | None] = None  # its default model
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # of other models, given by name
     fixed: ClassVar[dict[str, Any]] = {}  # parameters of loss and model that define the algorithm
-    search_space: ClassVar[dict[str, Domain | None]] = {}  # what tuning may choose besides
+    search_space: ClassVar[dict[str, Any]] = {}  # in addition to the space of the model
 
     def __init__(
         self,
@@ -229,136 +237,128 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if "name" not in cls.__dict__:
             cls.name = cls.__name__.lower()
         if "__init__" in cls.__dict__:
-            cls.__init__ = _named_parameters(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = checked_parameters(cls.__init__)  # type: ignore[method-assign]
 
     # --- parameters --------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with ``deep``, those of loss, model and solver as ``model__x``.
+        """Return the parameters; with ``deep``, also ``model__x`` and so on for the parts.
 
-        A name, or None, counts as the part with the parameters that it stands for.
+        A name, or None, is resolved to the part with the parameters that it has in this ranker.
         """
-        own: dict[str, Any] = {name: getattr(self, name) for name in self._get_param_names()}
-        if not deep:
-            return own
-        nested = {
-            f"{name}__{key}": value
-            for name in own
-            if name in _PARTS
-            for key, value in params_of(self._part_of(name)).items()
-        }
-        return {**own, **nested}
+        params: dict[str, Any] = super().get_params(deep=False)
+        for name in [name for name in PARTS if deep and name in params]:
+            nested = params_of(self._part_of(name))
+            params |= {f"{name}__{key}": value for key, value in nested.items()}
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``model__num_leaves=7`` replaces the model by a changed copy.
 
-        The caller's own objects are never changed.
+        Objects of the caller are never changed.
         """
-        known = self._get_param_names()
+        names = self._get_param_names()
         nested: dict[str, dict[str, Any]] = defaultdict(dict)
         for name, value in params.items():
-            part, dots, field = name.partition("__")
-            if part not in known or (dots and part not in _PARTS):
-                raise _unknown(type(self), name, known, self._part_of("model"))
-            if dots:
+            part, separator, field = name.partition("__")
+            if part not in names or (separator and part not in PARTS):
+                raise self._unknown_parameter(name, self._part_of("model"))
+            if separator:
                 nested[part][field] = value
             else:
                 setattr(self, name, value)
         for part, changes in nested.items():
             if part == "model" and self._has_own_model():
-                self._set_own_model(changes)
+                self._change_own_model(changes)
             else:
                 setattr(self, part, with_params(self._part_of(part), changes))
         return self
 
-    def _set_own_model(self, changes: dict[str, Any]) -> None:
-        """Change the default model, by this ranker's own parameters where it has them."""
-        own = self._model_parameters()
-        if changes.keys() <= own:
-            for name, value in changes.items():
-                setattr(self, name, value)
-            return
-        self.model = with_params(self._own_model(), changes)
-        defaults = _defaults(type(self))
-        for name in own:  # they are in the model now
-            setattr(self, name, defaults[name])
+    def _change_own_model(self, changes: dict[str, Any]) -> None:
+        """Change the default model: by parameters of this ranker, or else by a model object."""
+        names = self._model_parameters()
+        if not changes.keys() <= names:
+            self.model = with_params(self._part_of("model"), changes)
+            defaults = _defaults(type(self))
+            changes = {name: defaults[name] for name in names}  # they are in the model object now
+        for name, value in changes.items():
+            setattr(self, name, value)
 
     def _part_of(self, name: str) -> Any:
-        """Return the loss, model or solver that a parameter stands for; None for no solver."""
-        given = getattr(self, name, None)
+        """Return the loss, model or solver of a parameter; None if there is no solver."""
         if name == "model" and self._has_own_model():
-            return self._own_model()
-        part = None if given is None else resolve_part(_PARTS[name], given)
-        chosen = self.model_defaults.get(given, {}) if isinstance(given, str) else {}
-        return with_params(part, chosen) if name == "model" and chosen else part
+            return self._own_part("models", self.model_class)
+        given = getattr(self, name, None)
+        if given is None:
+            return None
+        part = resolve_part(PARTS[name], given)
+        if name == "model" and isinstance(given, str):
+            return with_params(part, self.model_defaults.get(given, {}))
+        return part
 
     def _has_own_model(self) -> bool:
-        """Whether the default model of a named algorithm is fitted."""
-        if self.model_class is None:
-            return False
-        return self.model is None or (
-            isinstance(self.model, str) and self.model == self.model_class
-        )
+        """Return whether the ranker fits the default model of a named algorithm."""
+        name = self.model_class
+        return name is not None and (self.model is None or same(self.model, name))
 
-    def _own_model(self) -> Model:
-        return self._filled("models", self.model_class)  # type: ignore[no-any-return]
-
-    def _filled(self, kind: str, name: str | None) -> Any:
-        """Return a part with those parameters of this ranker that are among its fields."""
+    def _own_part(self, kind: str, name: str | None) -> Any:
+        """Return the loss or default model of a named algorithm, with this ranker's parameters."""
         assert name is not None, "a named algorithm names its parts"
-        made = registry.resolve(kind, name)
-        own = self._get_param_names()
-        names = {field.name for field in fields(made)}
-        given = {field: getattr(self, field) for field in own if field in names}
-        return made(**given, **{field: v for field, v in self.fixed.items() if field in names})
+        part, names = registry.resolve(kind, name), field_names(kind, name)
+        params = {**super().get_params(deep=False), **self.fixed}
+        return part(**{name: value for name, value in params.items() if name in names})
 
     def _model_parameters(self) -> set[str]:
-        """Return the names of this ranker's parameters that are those of its default model."""
+        """Return the names of the parameters that are passed only to the default model."""
         if self.model_class is None:
             return set()
-        of_model = {field.name for field in fields(registry.resolve("models", self.model_class))}
-        of_loss: set[str] = set()
-        if self.loss_class is not None:
-            of_loss = {field.name for field in fields(registry.resolve("losses", self.loss_class))}
-        return (of_model - of_loss) & set(self._get_param_names())
+        names = field_names("models", self.model_class) & set(self._get_param_names())
+        return names if self.loss_class is None else names - field_names("losses", self.loss_class)
+
+    @classmethod
+    def _unknown_parameter(cls, name: str, model: Any) -> UsageError:
+        """Return the error for a parameter that rankers of this class do not have."""
+        names = cls._get_param_names()
+        loss = None if "loss" in names else cls.loss_class
+        return unknown_parameter(cls.__name__, name, names, model, loss)
 
     def make_loss(self) -> Loss:
-        """Return the loss of this ranker's parameters."""
-        if hasattr(self, "loss"):
-            made: Loss = resolve_part("losses", self.loss)
-            if not hasattr(made, "bind") or not hasattr(made, "traits"):
-                hint = "; losses.from_function makes a loss of a function" if callable(made) else ""
-                raise UsageError(f"{made!r} is not a loss: it has no bind(data) and traits{hint}.")
+        """Return the loss with the parameters of this ranker."""
+        loss: Any
+        if not hasattr(self, "loss"):
+            loss = self._own_part("losses", self.loss_class)
         else:
-            made = self._filled("losses", self.loss_class)
-        check_kinds(made)
-        return made
+            loss = resolve_part("losses", self.loss)
+            if not hasattr(loss, "bind") or not hasattr(loss, "traits"):
+                hint = "; losses.from_function makes a loss of a function" if callable(loss) else ""
+                raise UsageError(f"{loss!r} is not a loss: it has no bind(data) and traits{hint}.")
+        check_kinds(loss)
+        checked: Loss = loss
+        return checked
 
     def make_model(self) -> Model:
-        """Return the chosen model with this ranker's parameters, checked."""
-        if self._has_own_model():
-            made = self._own_model()
-        else:
-            made = self._part_of("model")
+        """Return the model with the parameters of this ranker, checked."""
+        model: Model = self._part_of("model")
+        if not self._has_own_model():
             self._refuse_parameters_of_own_model()
-        if not hasattr(made, "rounds") and not hasattr(made, "fit"):
-            raise UsageError(f"{made!r} is not a model: it has no rounds(loss, data).")
-        check_kinds(made)
+        if not hasattr(model, "rounds") and not hasattr(model, "fit"):
+            raise UsageError(f"{model!r} is not a model: it has no rounds(loss, data).")
+        check_kinds(model)
         for check in ("check_installed", "check"):
-            if hasattr(made, check):
-                getattr(made, check)()
+            if hasattr(model, check):
+                getattr(model, check)()
         self._check()
-        return made
+        return model
 
     def _refuse_parameters_of_own_model(self) -> None:
-        """Raise where a parameter of the default model was set and that model is replaced."""
+        """Raise if a parameter of the default model is set and another model replaces it."""
         defaults = _defaults(type(self))
         for name in sorted(self._model_parameters()):
             if not same(getattr(self, name), defaults[name]):
-                given = self.model if isinstance(self.model, str) else type(self.model).__name__
+                model = self.model if isinstance(self.model, str) else type(self.model).__name__
                 raise UsageError(
                     f"{name} is a parameter of {type(self).__name__}'s default model "
-                    f"'{self.model_class}', which model={given} replaces; give it to that model, "
+                    f"'{self.model_class}', which model={model} replaces; give it to that model, "
                     "such as model=models.Linear(l2=1), or leave it out."
                 )
 
@@ -529,7 +529,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if data.feature_names is not None:
             warn_of_outcomes(data, chosen=listed(features) or ())
         sets = {} if eval_set is None else eval_sets(eval_set, data)
-        warn_of_training_data(undebiased, next(reversed(sets.values()), None))
+        warn_of_training_data(undebiased, next(reversed(sets.values()), None), stacklevel=4)
         valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
         if len(sets) == 1:
             (valid,) = sets.values()
@@ -562,8 +562,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _rounds(
         self,
         model: Any,
-        data: RankingData,
-        valid: RankingData | None,
+        data: Any,
+        valid: Any,
         *,
         start: FittedModel | None,
         resume: Mapping[str, AnyArray] | None,
@@ -587,7 +587,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _run(
         self,
         model: Any,
-        inputs: _Inputs,
+        inputs: FitData,
         functions: Sequence[IterationCallback],
         show: Progress | None,
         checkpoint: Checkpoint | None,
@@ -601,6 +601,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             inputs.eval_sets,
             smooths=patience == "auto",
             n_jobs=self.n_jobs,
+            evaluators=inputs.evaluators,
         )
         callbacks: list[Callable[[Round], bool]] = []
         if show is not None:
@@ -616,7 +617,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if checkpoint is not None:
                 from rankwright.persist.checkpoint import run_receipt
 
-                kept = checkpoint.begin(run_receipt(self, data, valid, start))
+                kept = checkpoint.begin(run_receipt(self, inputs.digest or data, valid, start))
                 resumed = None if kept is None else Resumed.load(kept, history)
                 best = {} if resumed is None else resumed.best_arrays
                 checkpointing = Checkpointing(history, checkpoint, best)
@@ -638,7 +639,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _run_again(
         self,
         model: Any,
-        inputs: _Inputs,
+        inputs: FitData,
         history: EvaluationHistory,
         callbacks: Sequence[Callable[[Round], bool]],
         checkpointing: Checkpointing | None,
@@ -660,20 +661,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _finish(self, inputs: _Inputs, result: Result, history: Any) -> None:
         """Set the learned attributes."""
         data, source = inputs.data, inputs.source
-        self.model_: FittedModel = result.model
+        self._finish_run(result, history)
         self._with_qid = inputs.has_qid or source.n_queries > 1
         prints = query_prints(source, n_jobs=self.n_jobs)
         self.data_digest_ = digest_of_prints([prints], source.n_documents, source.n_features)
         by_ids = inputs.has_ids and source.sample_weight is None
         self._fitted_queries = (source.qid, prints[0]) if by_ids else None
-        self.curve_, self.evals_result_ = history.curve, history.evals_result()
-        self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
         self._note_features(data._replace(qid_column=inputs.qid_column))
         if _is_linear(self.model_):
             from rankwright.models.linear import spreads
 
             self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
         warn_of_equal_scores(self.model_, data)
+
+    def _finish_run(self, result: Result, history: Any) -> None:
+        """Set the learned attributes that do not depend on the place of the data."""
+        self.model_: FittedModel = result.model
+        self.curve_, self.evals_result_ = history.curve, history.evals_result()
+        self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
 
     def _run_with_callback(
         self,
@@ -718,7 +723,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for each of their queries, in the order of the rows; predict works in between.
         """
         model, solver = self._part_of("model"), self._part_of("solver")
-        if not hasattr(model, "partial_fit") or not hasattr(solver, "walk"):
+        if not hasattr(model, "partial_fit") or not hasattr(solver, "resume"):
             given = getattr(self, "solver", None)  # some rankers take none
             solved = f" with solver='{given}'" if hasattr(model, "partial_fit") else ""
             raise NoPartialFitError(
@@ -769,7 +774,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
-    def _fitted_start(self, initial: Ranker, data: RankingData) -> FittedModel:
+    def _fitted_start(self, initial: Ranker, data: Any) -> FittedModel:
         """Return the fitted model of ``initial``, or say why the fit cannot continue from it."""
         model: FittedModel = initial._fitted()
         if not _can_continue(self._part_of("model"), model):
@@ -827,7 +832,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
-    def _note_features(self, data: RankingData) -> None:
+    def _note_features(self, data: Any) -> None:
+        """Set the learned attributes of features, from data or partitions."""
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
@@ -1119,29 +1125,22 @@ def keeping_best(ranker: Ranker) -> Iterator[None]:
             raise
 
 
-def _unknown(kind: type[Ranker], name: str, known: Sequence[str], model: Any) -> UsageError:
-    """Return the error for a parameter that a kind of ranker lacks."""
-    loss = None if "loss" in known else kind.loss_class
-    return unknown_parameter(kind.__name__, name, known, model, loss)
-
-
-def _named_parameters(init: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor that answers an unknown parameter with what it is called here."""
-    known = [name for name in inspect.signature(init).parameters if name != "self"]
+def checked_parameters(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that reports the name that an unknown parameter has here."""
+    names = inspect.signature(init).parameters
 
     @wraps(init)
     def checked(self: Any, *args: Any, **params: Any) -> None:
         for name in params:
-            if name not in known:
-                given = params.get("model")
-                model = resolve_part("models", type(self).model_class if given is None else given)
-                raise _unknown(type(self), name, known, model)
+            if name not in names:
+                model = params.get("model") or type(self).model_class
+                raise self._unknown_parameter(name, resolve_part("models", model))
         init(self, *args, **params)
 
     return checked
 
 
-Ranker.__init__ = _named_parameters(Ranker.__init__)  # type: ignore[method-assign]
+Ranker.__init__ = checked_parameters(Ranker.__init__)  # type: ignore[method-assign]
 
 
 def _defaults(cls: type[Ranker]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Rankers that add up weak rankers, and those that optimise a metric itself."""
+"""Rankers that add weak rankers, and rankers that optimise a metric directly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,48 +12,53 @@ from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.metrics.base import metric
-from rankwright.rankers.base import Ranker
+from rankwright.rankers.parameters import (
+    MetricParameters,
+    MissingParameters,
+    StoppingParameters,
+    named_ranker,
+    parameter_group,
+)
 from rankwright.rankers.selection import Selection
 
 
-class RankBoost(Ranker):
-    """RankBoost: rules of one feature and a threshold, boosted against misordered pairs.
-
-    Exponential loss on pairs with a sum of rules; each rule [x > theta] with r, by how much it
-    agrees with the pairs as they are weighted, counts 1/2 ln((1 + r) / (1 - r))
-    (`freund2003rankboost`). Missing values meet no rule.
+@parameter_group
+class RuleParameters(StoppingParameters):
+    """Parameters of rankers that add rules of one feature and a threshold.
 
     Parameters
     ----------
-    normalize : bool, default False
-        Take the mean over the pairs of a query instead of the sum, so that long lists do not
+    normalize : bool
+        Use the mean over the pairs of a query instead of the sum, so that long lists do not
         outweigh short ones.
-    n_rounds : int, default 300
-        Rules that are added; one that comes again adds to its weight.
-    n_candidates : int or "all", default 255
-        Equal widths that the range of a feature is cut into for its thresholds, as in RankLib
-        (which has 10), or "all" for every value in the data.
-    learning_rate : float, default 1.0
-        Share of each step that is taken.
-    falling : bool, default False
-        Also take rules with a negative weight, where less is better; RankLib does not.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a sum of rules, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects the iteration on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    n_rounds : int
+        Number of rules to add. A rule that is added again increases its weight.
+    n_candidates : int or "all"
+        Number of candidate thresholds of a feature, at equal distances over its range as in RankLib
+        (which has 10), or "all" for each value in the data.
+    learning_rate : float
+        Factor by which each step is multiplied.
+    falling : bool
+        Also use rules with a negative weight, for features with which relevance falls. RankLib does
+        not.
+    """
+
+    model_class = "additive"
+
+    normalize: bool = False
+    n_rounds: int = 300
+    n_candidates: int | str = 255
+    learning_rate: float = 1.0
+    falling: bool = False
+
+
+@named_ranker
+class RankBoost(RuleParameters):
+    """RankBoost: rules of one feature and a threshold, boosted on misordered pairs.
+
+    Exponential loss on pairs with a sum of rules. Each rule [x > theta] with weighted agreement r
+    with the pairs has the weight 1/2 ln((1 + r) / (1 - r)) (`freund2003rankboost`). Missing values
+    satisfy no rule.
 
     Examples
     --------
@@ -64,78 +69,21 @@ class RankBoost(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "pair_exp"
-    model_class: ClassVar[str | None] = "additive"
-
-    def __init__(
-        self,
-        *,
-        normalize: bool = False,
-        n_rounds: int = 300,
-        n_candidates: int | str = 255,
-        learning_rate: float = 1.0,
-        falling: bool = False,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.normalize = normalize
-        self.n_rounds = n_rounds
-        self.n_candidates = n_candidates
-        self.learning_rate = learning_rate
-        self.falling = falling
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss_class = "pair_exp"
 
 
-class FRank(Ranker):
-    """FRank: rules of one feature and a threshold under the fidelity loss on pairs.
+@named_ranker
+class FRank(RuleParameters):
+    """FRank: rules of one feature and a threshold with the fidelity loss on pairs.
 
-    The loss of a pair is at most 1, so that hopeless pairs do not decide (`tsai2007frank`). Missing
-    values meet no rule.
+    The loss of a pair is at most 1, so that pairs that cannot be ordered do not dominate
+    (`tsai2007frank`). Missing values satisfy no rule.
 
     Parameters
     ----------
-    confidence : float, default 1.0
-        Probability, above 1/2 and up to 1, with which a better document is to lead a worse one.
-    normalize : bool, default False
-        Take the mean over the pairs of a query instead of the sum, so that long lists do not
-        outweigh short ones.
-    n_rounds : int, default 200
-        Rules that are added; one that comes again adds to its weight.
-    n_candidates : int or "all", default 255
-        Equal widths that the range of a feature is cut into for its thresholds, as in RankLib
-        (which has 10), or "all" for every value in the data.
-    learning_rate : float, default 0.3
-        Share of each step that is taken.
-    falling : bool, default False
-        Also take rules with a negative weight, where less is better; RankLib does not.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a sum of rules, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects the iteration on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    confidence : float
+        Target probability, above 1/2 and at most 1, that the better document of a pair is ranked
+        first.
 
     Examples
     --------
@@ -146,47 +94,19 @@ class FRank(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "fidelity"
-    model_class: ClassVar[str | None] = "additive"
+    loss_class = "fidelity"
 
-    def __init__(
-        self,
-        *,
-        confidence: float = 1.0,
-        normalize: bool = False,
-        n_rounds: int = 200,
-        n_candidates: int | str = 255,
-        learning_rate: float = 0.3,
-        falling: bool = False,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.confidence = confidence
-        self.normalize = normalize
-        self.n_rounds = n_rounds
-        self.n_candidates = n_candidates
-        self.learning_rate = learning_rate
-        self.falling = falling
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    confidence: float = 1.0
+    n_rounds: int = 200
+    learning_rate: float = 0.3
 
 
-class MetricRanker(Ranker):
-    """Base of AdaRank, Coordinate Ascent and RankGP: ``metric`` is what the model optimises.
+@parameter_group
+class MetricRanker(MetricParameters, MissingParameters, StoppingParameters):
+    """Base of AdaRank, Coordinate Ascent and RankGP, whose models optimise ``metric``.
 
-    ``select_metric`` chooses the iteration on the validation set, where that is to be another. A
-    metric has no weights of documents, so ``sample_weight`` may only leave documents out; queries
-    may have any weight.
+    A metric has no weights of documents, so ``sample_weight`` can only exclude documents. Queries
+    can have any weight.
     """
 
     def make_loss(self) -> Loss:
@@ -246,52 +166,33 @@ class MetricRanker(Ranker):
             )
 
 
+@named_ranker
 class AdaRank(MetricRanker):
-    """AdaRank: features added up, each chosen for the queries that the sum so far serves badly.
+    """AdaRank: a sum of features, each chosen for the queries that the current sum ranks badly.
 
-    The defaults are RankLib's rules, which keep a strong feature from holding the run where it is;
-    for the algorithm as printed (`xu2007adarank`) give ``weights="total", enqueue=False, tol=None,
-    max_selections=None``. Queries may have weights; documents may not, but those of weight 0 are
-    left out.
+    The defaults are RankLib's rules, which prevent a strong feature from ending the run. For the
+    published algorithm (`xu2007adarank`) use ``weights="total", enqueue=False, tol=None,
+    max_selections=None``. Queries can have weights; documents cannot, except that documents of
+    weight 0 are excluded.
 
     Parameters
     ----------
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the iteration on the validation set.
-    n_rounds : int, default 500
-        Most features that are added.
-    weights : {"running", "total"}, default "running"
-        Weight queries by all rankings up to this iteration, or by the present ranking alone, as
+    n_rounds : int
+        Maximum number of features to add.
+    weights : {"running", "total"}
+        Weight queries by all rankings up to this iteration, or only by the current one as
         published.
-    enqueue : bool, default True
-        Set a feature aside that is chosen twice in a row.
-    tol : float or None, default 2e-3
-        Loss of mean metric in an iteration that ends the run; None never ends it.
-    max_selections : int or None, default 5
-        How often in a row a feature may be chosen without any effect; None sets no limit.
-    falling : bool, default False
-        Let features take part with falling values too, where less is better; RankLib does not.
-    scale : bool, default False
-        Add features up in units of their standard deviation, not as they are.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a sum of features, with the parameters given here.
-    select_metric : str, Metric, callable or None, default None
-        Metric that selects on the validation set; None is ``metric``.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    enqueue : bool
+        Set a feature aside if it is chosen twice in a row.
+    tol : float or None
+        Stop when the mean metric decreases by more than this in an iteration. None never stops.
+    max_selections : int or None
+        Maximum number of times in a row that a feature can be chosen without effect. None sets no
+        limit.
+    falling : bool
+        Also use features with a negative sign. RankLib does not.
+    scale : bool
+        Divide features by their standard deviation before they are added.
 
     Examples
     --------
@@ -302,94 +203,44 @@ class AdaRank(MetricRanker):
     True
     """
 
-    model_class: ClassVar[str | None] = "feature_sum"
+    model_class = "feature_sum"
 
-    def __init__(
-        self,
-        *,
-        metric: Any = "ndcg@10",
-        n_rounds: int = 500,
-        weights: str = "running",
-        enqueue: bool = True,
-        tol: float | None = 2e-3,
-        max_selections: int | None = 5,
-        falling: bool = False,
-        scale: bool = False,
-        missing: str | None = None,
-        model: Any = None,
-        select_metric: Any = None,
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.metric = metric
-        self.n_rounds = n_rounds
-        self.weights = weights
-        self.enqueue = enqueue
-        self.tol = tol
-        self.max_selections = max_selections
-        self.falling = falling
-        self.scale = scale
-        self.missing = missing
-        self.model = model
-        self.select_metric = select_metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_rounds: int = 500
+    weights: str = "running"
+    enqueue: bool = True
+    tol: float | None = 2e-3
+    max_selections: int | None = 5
+    falling: bool = False
+    scale: bool = False
 
 
+@named_ranker
 class CoordinateAscent(MetricRanker):
-    """Coordinate Ascent: weights moved one at a time, each to where the metric is highest.
+    """Coordinate Ascent: maximise the metric over one weight at a time.
 
-    The best place along a feature is found exactly for sums over the first ranks such as ndcg@10,
-    by following the changes of the ranking, and by steps for others (`metzler2007linear`).
-    RankLib's own method is ``steps="ranklib", scale=False``; its flags are ``n_restarts`` (-r),
-    ``n_steps`` (-i), ``tol`` (-tolerance), ``reg`` (-reg).
+    For sums over the first ranks, such as ndcg@10, the maximum along a feature is exact, from all
+    changes of the ranking; for other metrics it is found by steps (`metzler2007linear`). RankLib's
+    method is ``steps="ranklib", scale=False``; its flags are ``n_restarts`` (-r), ``n_steps`` (-i),
+    ``tol`` (-tolerance) and ``reg`` (-reg).
 
     Parameters
     ----------
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the iteration on the validation set.
-    n_restarts : int, default 3
-        How often to begin, each time with another order of the features.
-    n_passes : int, default 25
-        Most passes over the features from one beginning.
-    tol : float, default 1e-3
-        A pass that gains less is the last.
-    reg : float, default 0.0
-        Penalty on the distance from the first weights, both normalised; 0 for none.
-    steps : {"auto", "exact", "ranklib"}, default "auto"
-        How the best place along a feature is found: by every change of the ranking, or by steps
-        that double, up, down, then to 0. "auto" is exact for metrics of the first 32 ranks or
-        fewer, on average over documents. A metric that is not a sum over ranks, such as map, mrr
-        or err, always takes the steps.
-    n_steps : int, default 25
-        Number of steps in each direction, where steps are taken.
-    scale : bool, default True
-        Begin with weights that are equal for features of unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is coordinate ascent, with the parameters given here.
-    select_metric : str, Metric, callable or None, default None
-        Metric that selects on the validation set; None is ``metric``.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    n_restarts : int
+        Number of runs, each with a different order of the features.
+    n_passes : int
+        Maximum number of passes over the features per run.
+    tol : float
+        Stop a run after a pass that improves the metric by less than this.
+    reg : float
+        Penalty on the distance from the initial weights, both normalised; 0 for none.
+    steps : {"auto", "exact", "ranklib"}
+        Search along a feature: all changes of the ranking, or steps that double, up, down, then to
+        0. "auto" is exact for metrics of the first 32 ranks or fewer, on average over documents. A
+        metric that is not a sum over ranks, such as map, mrr or err, always uses steps.
+    n_steps : int
+        Number of steps in each direction.
+    scale : bool
+        Start with weights that are equal for features of unit standard deviation.
 
     Examples
     --------
@@ -400,94 +251,46 @@ class CoordinateAscent(MetricRanker):
     True
     """
 
-    name: ClassVar[str] = "coordinate_ascent"
-    model_class: ClassVar[str | None] = "coordinate_ascent"
+    name = "coordinate_ascent"
+    model_class = "coordinate_ascent"
 
-    def __init__(
-        self,
-        *,
-        metric: Any = "ndcg@10",
-        n_restarts: int = 3,
-        n_passes: int = 25,
-        tol: float = 1e-3,
-        reg: float = 0.0,
-        steps: str = "auto",
-        n_steps: int = 25,
-        scale: bool = True,
-        missing: str | None = None,
-        model: Any = None,
-        select_metric: Any = None,
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.metric = metric
-        self.n_restarts = n_restarts
-        self.n_passes = n_passes
-        self.tol = tol
-        self.reg = reg
-        self.steps = steps
-        self.n_steps = n_steps
-        self.scale = scale
-        self.missing = missing
-        self.model = model
-        self.select_metric = select_metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_restarts: int = 3
+    n_passes: int = 25
+    tol: float = 1e-3
+    reg: float = 0.0
+    steps: str = "auto"
+    n_steps: int = 25
+    scale: bool = True
 
 
+@named_ranker
 class RankGP(MetricRanker):
     """RankGP: a short formula over features, found by genetic programming.
 
-    The formulas that rank best are crossed and changed for some generations; the best one on the
-    validation set is kept, simplified, and printed by ``rankwright inspect`` (`yeh2007rankgp`).
+    The best formulas of each generation are combined and mutated. The best one on the validation
+    set is simplified and returned (`yeh2007rankgp`); ``rankwright inspect`` prints it.
 
     Parameters
     ----------
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that is optimised, and selects the iteration on the validation set.
-    population : int, default 400
-        Formulas of a generation.
-    n_generations : int, default 30
-        Number of generations, the first included; the best on the validation set is kept.
-    tournament : int, default 7
-        Formulas sampled for each choice of a parent; the more, the harder the selection.
-    crossover : float, default 0.6
-        Share of children that have two parents; the others are changed copies of one.
-    elites : int, default 2
-        Best formulas that are kept as they are in the next generation.
-    parsimony : float, default 1e-4
-        Fitness that each node costs a formula when parents are chosen.
-    max_nodes : int, default 31
-        Most nodes of a formula.
-    max_depth : int, default 8
-        Most operations on its longest path.
-    max_features : int, default 10
-        Most features in it.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a formula, with the parameters given here.
-    select_metric : str, Metric, callable or None, default None
-        Metric that selects on the validation set; None is ``metric``.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    population : int
+        Number of formulas in a generation.
+    n_generations : int
+        Number of generations, including the first.
+    tournament : int
+        Number of formulas sampled for each selection of a parent. More increase the selection
+        pressure.
+    crossover : float
+        Fraction of children with two parents. The others are mutated copies of one.
+    elites : int
+        Number of best formulas that are copied unchanged to the next generation.
+    parsimony : float
+        Penalty per node of a formula in the selection of parents.
+    max_nodes : int
+        Maximum number of nodes of a formula.
+    max_depth : int
+        Maximum number of operations on a path of the formula.
+    max_features : int
+        Maximum number of features in the formula.
 
     Examples
     --------
@@ -498,48 +301,17 @@ class RankGP(MetricRanker):
     True
     """
 
-    model_class: ClassVar[str | None] = "expression"
+    model_class = "expression"
 
-    def __init__(
-        self,
-        *,
-        metric: Any = "ndcg@10",
-        population: int = 400,
-        n_generations: int = 30,
-        tournament: int = 7,
-        crossover: float = 0.6,
-        elites: int = 2,
-        parsimony: float = 1e-4,
-        max_nodes: int = 31,
-        max_depth: int = 8,
-        max_features: int = 10,
-        missing: str | None = None,
-        model: Any = None,
-        select_metric: Any = None,
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.metric = metric
-        self.population = population
-        self.n_generations = n_generations
-        self.tournament = tournament
-        self.crossover = crossover
-        self.elites = elites
-        self.parsimony = parsimony
-        self.max_nodes = max_nodes
-        self.max_depth = max_depth
-        self.max_features = max_features
-        self.missing = missing
-        self.model = model
-        self.select_metric = select_metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    population: int = 400
+    n_generations: int = 30
+    tournament: int = 7
+    crossover: float = 0.6
+    elites: int = 2
+    parsimony: float = 1e-4
+    max_nodes: int = 31
+    max_depth: int = 8
+    max_features: int = 10
 
     @property
     def formula_(self) -> str:

@@ -529,7 +529,7 @@ def warn_of_equal_grades(data: RankingData) -> None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "
             "the grades, and that qid identifies queries, not documents.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -540,11 +540,15 @@ OPTIMISTIC = (
 
 
 def warn_of_training_data(
-    train: RankingData, valid: RankingData | None, name: str = "eval_set"
+    train: RankingData,
+    valid: RankingData | None,
+    name: str = "eval_set",
+    *,
+    stacklevel: int = 3,
 ) -> None:
     """Warn if validation data has the documents and grades of the training data."""
     if valid is not None and has_same_queries(train, valid):
-        warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=3)
+        warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=stacklevel)
 
 
 def has_same_queries(data: RankingData, other: RankingData) -> bool:
@@ -570,7 +574,7 @@ def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
         warnings.warn(
             "the fitted model gives all documents the same score: a penalty (l2, l1) is too large, "
             "min_child_samples too high for so few documents, or the features do not vary.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

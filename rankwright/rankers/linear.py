@@ -1,91 +1,67 @@
-"""Rankers whose default model is linear."""
+"""Rankers with a linear model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.rankers.base import Ranker
 from rankwright.rankers.fitting import last_model
-from rankwright.rankers.search_space import Choice, Log
-from rankwright.rankers.search_space import Domain as SearchDomain
+from rankwright.rankers.parameters import (
+    LinearParameters,
+    MissingParameters,
+    StoppingParameters,
+    named_ranker,
+)
 from rankwright.rankers.selection import Selection
 
-_HELD = 1e6  # a C_r at which the targets are those of the grades
+_HELD = 1e6  # a C_r for which the targets equal those of the grades
 VARIANTS = ("base", "multi", "margin")
 
 
-class MEMR(Ranker):
+@named_ranker
+class MEMR(LinearParameters):
     """MEMR: margin equipped monotone retargeting.
 
-    Scores may be any that order the grades with a margin; those nearest to what the model can say
-    are its targets (`acharyya2014memr`). As fast as a least squares fit, or nearly. The default l2
-    is 1, since the loss is a sum over the documents of a query. Parameters that are not here
-    (``within_grade``, ``floor``, ``intercept``) are those of `rankwright.losses.Retarget`. With
-    ``model="kernel"`` l2 is 0.01 (validation parts of OHSUMED and MQ2008: .450 and .506, where 1e-3
-    has .429, .507).
+    The targets of a query are the values closest to its scores that order the grades with a margin;
+    weights and targets are fitted together (`acharyya2014memr`). A fit takes about as long as one
+    of least squares. The default l2 is 1, because the loss is a sum over the documents of a query.
+    `rankwright.losses.Retarget` has further parameters (``within_grade``, ``floor``,
+    ``intercept``). With ``model="kernel"``, l2 is 0.01 (NDCG@10 on the validation parts of OHSUMED
+    and MQ2008: .450 and .506; with 1e-3 it is .429 and .507).
 
     Parameters
     ----------
-    divergence : {"square", "kl"}, default "square"
+    divergence : {"square", "kl"}
         Bregman divergence between targets and scores: half the squared distance, or
         Kullback-Leibler.
-    domain : {"simplex", "cone"}, default "simplex"
-        Where the targets of KL lie: among distributions, or among positive numbers. On the cone
-        all targets and scores can sink together, so it needs ``C_r`` or ``C_w`` above 0, or
+    domain : {"simplex", "cone"}
+        Domain of the targets under KL: probability distributions or positive numbers. On the cone
+        all targets and scores can decrease together, so it needs ``C_r`` or ``C_w`` above 0, or
         ``kl_margin="additive"``; ``margin="large"`` needs ``C_r``.
-    margin : {"grade", "none", "constant", "sqrt", "power", "large"}, default "grade"
-        What separates neighbours of different grade: the difference of the grades' targets, 0, a
-        constant, size / sqrt(rank), size / rank^power; or "large", a reward for what does.
-    size : float, default 1.0
+    margin : {"grade", "none", "constant", "sqrt", "power", "large"}
+        Margin between neighbours of different grade: the difference of the grades' targets, 0, a
+        constant, size / sqrt(rank), or size / rank^power. "large" rewards separation instead.
+    size : float
         Factor of the margins, and of the rewards of margin "large".
-    power : float, default 1.0
+    power : float
         Power of the rank in margin "power".
-    kl_margin : {"ratio", "additive", "surrogate"}, default "ratio"
-        Under KL, margins between log r, between r, or between log r by the paper's Propositions 2
-        and 3, whose solution is not the nearest one, so that the gradient is that of no value.
-    targets : {"linear", "gain"} or tuple of float, default "linear"
-        Target of a grade, for margins and ``C_r``: "linear" is the grade, "gain" is 2^grade - 1, a
-        tuple has a value per grade.
-    C_r : float, default 0.0
-        Pull of the targets toward those of the grades.
-    C_w : float, default 0.0
-        Pull of the scores toward 0, or toward their mean where their level is free.
-    query_weight_exponent : float, default 0.0
-        The loss of a query of n documents is multiplied by n^-exponent; 1 as printed.
-    l2 : float or "auto", default 1.0
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "tron"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    kl_margin : {"ratio", "additive", "surrogate"}
+        Margins under KL: between log r, between r, or between log r by Propositions 2 and 3 of the
+        paper. Their solution is not the nearest one, so the gradient of "surrogate" is not the
+        gradient of any function.
+    targets : {"linear", "gain"} or tuple of float
+        Target of a grade, for margins and ``C_r``: the grade, 2^grade - 1, or a value per grade.
+    C_r : float
+        Penalty on the distance of the targets from the targets of the grades.
+    C_w : float
+        Penalty on the scores, or on their deviation from the mean if their level is free.
+    query_weight_exponent : float
+        The loss of a query of n documents is multiplied by n^-exponent. 1 is as published.
 
     Examples
     --------
@@ -96,118 +72,52 @@ class MEMR(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "retarget"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "retarget"
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {"kernel": {"l2": 0.01}}
 
-    def __init__(
-        self,
-        *,
-        divergence: str = "square",
-        domain: str = "simplex",
-        margin: str = "grade",
-        size: float = 1.0,
-        power: float = 1.0,
-        kl_margin: str = "ratio",
-        targets: str | tuple[float, ...] = "linear",
-        C_r: float = 0.0,
-        C_w: float = 0.0,
-        query_weight_exponent: float = 0.0,
-        l2: float | str = 1.0,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "tron",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.divergence = divergence
-        self.domain = domain
-        self.margin = margin
-        self.size = size
-        self.power = power
-        self.kl_margin = kl_margin
-        self.targets = targets
-        self.C_r = C_r
-        self.C_w = C_w
-        self.query_weight_exponent = query_weight_exponent
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    divergence: str = "square"
+    domain: str = "simplex"
+    margin: str = "grade"
+    size: float = 1.0
+    power: float = 1.0
+    kl_margin: str = "ratio"
+    targets: str | tuple[float, ...] = "linear"
+    C_r: float = 0.0
+    C_w: float = 0.0
+    query_weight_exponent: float = 0.0
+    l2: float | str = 1.0
+    solver: Any = "tron"
 
 
-class MR(Ranker):
-    """MR: monotone retargeting without margins, targets and weights fitted in turns.
+@named_ranker
+class MR(LinearParameters):
+    """MR: monotone retargeting without margins; targets and weights are fitted in turns.
 
-    The baseline of `acharyya2014memr`. ``C_r`` holds the targets to those of the grades.
+    The baseline of `acharyya2014memr`.
 
-    ``C_r=0`` is the paper's (3) as it stands. Equal scores, of weights of 0, have a loss of 0 then
-    and are a solution; targets on the simplex (KL) and an intercept for each query, both of which
-    (3) has, do not exclude it. What ranks is the way there: the first targets are those of the
-    grades, from which turns lead toward 0, and l2 chosen on the validation set decides how far. A
-    run from weights of 0 would stay there; over partitions, give a fitted ``init_model``. ``memr``
-    has margins in place of all this.
+    ``C_r=0`` is the paper's (3) as published. Weights of 0 give equal scores and a loss of 0, and
+    are therefore a solution; neither targets on the simplex (KL) nor an intercept per query, which
+    (3) has, excludes it. The result depends on the path: the first targets are the targets of the
+    grades, the turns then move towards 0, and l2, chosen on the validation set, determines how far.
+    A run from weights of 0 would not move; on partitions, give a fitted ``init_model``. ``memr``
+    uses margins instead.
 
     Parameters
     ----------
-    divergence : {"square", "kl"}, default "square"
+    divergence : {"square", "kl"}
         Bregman divergence between targets and scores: half the squared distance, or
         Kullback-Leibler.
-    domain : {"simplex", "cone"}, default "simplex"
-        Where the targets of KL lie: among distributions, or among positive numbers. On the cone
-        all targets and scores can sink together, so it needs ``C_r`` or ``C_w`` above 0, or
-        ``kl_margin="additive"``; ``margin="large"`` needs ``C_r``.
-    targets : {"linear", "gain"} or tuple of float, default "linear"
-        Target of a grade, toward which ``C_r`` pulls: "linear" is the grade, "gain" is 2^grade - 1,
-        a tuple has a value per grade.
-    C_r : float, default 1.0
-        Pull of the targets toward those of the grades.
-    C_w : float, default 0.0
-        Pull of the scores toward 0, or toward their mean where their level is free.
-    query_weight_exponent : float, default 0.0
-        The loss of a query of n documents is multiplied by n^-exponent; 1 as printed.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "alternating"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    domain : {"simplex", "cone"}
+        Domain of the targets under KL: probability distributions or positive numbers. On the cone
+        all targets and scores can decrease together, so it needs ``C_r`` or ``C_w`` above 0.
+    targets : {"linear", "gain"} or tuple of float
+        Target of a grade for ``C_r``: the grade, 2^grade - 1, or a value per grade.
+    C_r : float
+        Penalty on the distance of the targets from the targets of the grades.
+    C_w : float
+        Penalty on the scores, or on their deviation from the mean if their level is free.
+    query_weight_exponent : float
+        The loss of a query of n documents is multiplied by n^-exponent. 1 is as published.
 
     Examples
     --------
@@ -218,51 +128,17 @@ class MR(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "retarget"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "retarget"
     fixed: ClassVar[dict[str, Any]] = {"margin": "none"}
-    search_space: ClassVar[dict[str, SearchDomain | None]] = {"C_r": Log(0.01, 100.0)}
+    search_space = {"C_r": (0.01, 100.0, "log")}
 
-    def __init__(
-        self,
-        *,
-        divergence: str = "square",
-        domain: str = "simplex",
-        targets: str | tuple[float, ...] = "linear",
-        C_r: float = 1.0,
-        C_w: float = 0.0,
-        query_weight_exponent: float = 0.0,
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "alternating",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.divergence = divergence
-        self.domain = domain
-        self.targets = targets
-        self.C_r = C_r
-        self.C_w = C_w
-        self.query_weight_exponent = query_weight_exponent
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    divergence: str = "square"
+    domain: str = "simplex"
+    targets: str | tuple[float, ...] = "linear"
+    C_r: float = 1.0
+    C_w: float = 0.0
+    query_weight_exponent: float = 0.0
+    solver: Any = "alternating"
 
     def _fit_model(
         self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
@@ -300,44 +176,17 @@ class MR(Ranker):
         return fitted
 
 
-class NDCGGLM(Ranker):
-    """NDCG-consistent GLM: regression on gains over the ideal DCG, square or KL.
+@named_ranker
+class NDCGGLM(LinearParameters):
+    """NDCG-consistent GLM: regression on gains divided by the ideal DCG.
 
     The pointwise losses of `ravikumar2011ndcg`.
 
     Parameters
     ----------
-    divergence : {"square", "kl"}, default "square"
-        Squared error between gains over the ideal DCG and the scores, up to a constant per query,
-        or cross entropy against the shares of gain.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "tron"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    divergence : {"square", "kl"}
+        Squared error between the normalised gains and the scores, up to a constant per query, or
+        cross entropy with the shares of the gain.
 
     Examples
     --------
@@ -348,92 +197,37 @@ class NDCGGLM(Ranker):
     True
     """
 
-    name: ClassVar[str] = "ndcg_glm"
-    loss_class: ClassVar[str | None] = "ndcg_glm"
-    model_class: ClassVar[str | None] = "linear"
-    search_space: ClassVar[dict[str, SearchDomain | None]] = {"divergence": Choice("square", "kl")}
+    name = "ndcg_glm"
+    loss_class = "ndcg_glm"
+    search_space = {"divergence": ["square", "kl"]}
 
-    def __init__(
-        self,
-        *,
-        divergence: str = "square",
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "tron",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.divergence = divergence
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    divergence: str = "square"
+    solver: Any = "tron"
 
 
-class RankSVM(Ranker):
-    """RankSVM: a linear ranker with a squared hinge on every pair of different grade.
+@named_ranker
+class RankSVM(LinearParameters):
+    """RankSVM: linear model with a squared hinge loss on each pair of different grade.
 
-    Each better document is to lead each worse one of its query by a margin (`joachims2002ranksvm`);
-    pairs are summed by sorting and never listed. The sum C over pairs of other tools is l2 = 1 / (C
-    x queries) with ``pairs="uniform"`` and ``scale=False``. A pair of grades less than 1 apart, as
-    of relevance estimated from clicks, counts as much as they differ.
+    Each better document must have a higher score than each worse document of the query, by a margin
+    (`joachims2002ranksvm`). Pairs are summed by sorting and never listed. The sum C over pairs of
+    other tools is l2 = 1 / (C x queries) with ``pairs="uniform"`` and ``scale=False``. A pair of
+    grades less than 1 apart, such as relevance estimated from clicks, is weighted by the difference
+    of the grades.
 
-    With ``model="kernel"`` l2 is 10: on the validation parts of OHSUMED and MQ2008 (mean NDCG@10 of
-    five folds) .454 and .496, where 1e-3 has .372 and .493, and gamma = 1/features .356 and .469.
+    With ``model="kernel"``, l2 is 10 (mean NDCG@10 of five folds on the validation parts of OHSUMED
+    and MQ2008: .454 and .496; with 1e-3 it is .372 and .493; with gamma = 1/features .356 and
+    .469).
 
     Parameters
     ----------
-    form : {"squared", "hinge"}, default "squared"
-        What a missing part of the margin costs: its square, which is smooth, or itself, which
-        solver bundle minimises.
-    margin : float, default 1.0
-        By how much a better document is to lead.
-    pairs : {"uniform", "query", "ir"}, default "uniform"
+    form : {"squared", "hinge"}
+        Squared hinge, which is smooth, or hinge, for solver bundle.
+    margin : float
+        Margin between the scores of a pair.
+    pairs : {"uniform", "query", "ir"}
         Weight of a pair: 1; such that the pairs of each query sum to 1; or IR-SVM's, by query and
-        by what NDCG would lose.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "tron"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+        by the NDCG loss of the pair.
 
     Examples
     --------
@@ -444,88 +238,29 @@ class RankSVM(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "pair_hinge"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "pair_hinge"
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {"kernel": {"l2": 10.0}}
-    search_space: ClassVar[dict[str, SearchDomain | None]] = {"pairs": Choice("uniform", "query")}
+    search_space = {"pairs": ["uniform", "query"]}
 
-    def __init__(
-        self,
-        *,
-        form: str = "squared",
-        margin: float = 1.0,
-        pairs: str = "uniform",
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "tron",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.form = form
-        self.margin = margin
-        self.pairs = pairs
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    form: str = "squared"
+    margin: float = 1.0
+    pairs: str = "uniform"
+    solver: Any = "tron"
 
 
-class IRSVM(Ranker):
-    """IR-SVM: RankSVM with pairs weighted by their query and by what NDCG would lose.
+@named_ranker
+class IRSVM(LinearParameters):
+    """IR-SVM: RankSVM with pairs weighted by their query and by NDCG.
 
-    Queries of many pairs do not outweigh the others, and a pair of grades counts by what trading
-    places costs in the ideal list (`cao2006irsvm`).
+    Queries with many pairs do not outweigh others, and the weight of two grades is the loss of NDCG
+    when they are swapped in the ideal list (`cao2006irsvm`).
 
     Parameters
     ----------
-    form : {"squared", "hinge"}, default "squared"
-        What a missing part of the margin costs: its square, which is smooth, or itself, which
-        solver bundle minimises.
-    margin : float, default 1.0
-        By how much a better document is to lead.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "tron"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    form : {"squared", "hinge"}
+        Squared hinge, which is smooth, or hinge, for solver bundle.
+    margin : float
+        Margin between the scores of a pair.
 
     Examples
     --------
@@ -536,89 +271,32 @@ class IRSVM(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "pair_hinge"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "pair_hinge"
     fixed: ClassVar[dict[str, Any]] = {"pairs": "ir"}
     model_defaults: ClassVar[dict[str, dict[str, Any]]] = {"kernel": {"l2": 10.0}}
 
-    def __init__(
-        self,
-        *,
-        form: str = "squared",
-        margin: float = 1.0,
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "tron",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.form = form
-        self.margin = margin
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    form: str = "squared"
+    margin: float = 1.0
+    solver: Any = "tron"
 
 
-class ListNet(Ranker):
-    """ListNet: cross entropy between the softmax of the grades and that of the scores.
+@named_ranker
+class ListNet(LinearParameters):
+    """ListNet: cross entropy between the softmax of the grades and the softmax of the scores.
 
-    Compares the probabilities of being ranked first under grades and under scores
-    (`cao2007listnet`). The loss by itself is `rankwright.losses.ListNet`.
+    Compares the probabilities of each document to be ranked first (`cao2007listnet`). The loss is
+    `rankwright.losses.ListNet`.
 
     Parameters
     ----------
-    target : {"softmax", "gain"}, default "softmax"
-        Target distribution: softmax of the grades, or 2^grade - 1 over the ideal DCG.
-    k : int, default 1
-        Number of first ranks whose probabilities are compared; above 1 only with
+    target : {"softmax", "gain"}
+        Target distribution: softmax of the grades, or 2^grade - 1 divided by its sum.
+    k : int
+        Number of first ranks with probabilities that are compared. Values above 1 need
         ``target="softmax"``.
-    samples : int, default 0
-        For k above 1, orders of the first k documents sampled in each iteration; 0 visits all of
-        them.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "lbfgs"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    samples : int
+        For k above 1, number of orders of the first k documents to sample in each iteration. 0
+        visits all of them.
 
     Examples
     --------
@@ -629,87 +307,28 @@ class ListNet(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "listnet"
-    model_class: ClassVar[str | None] = "linear"
-    search_space: ClassVar[dict[str, SearchDomain | None]] = {"target": Choice("softmax", "gain")}
+    loss_class = "listnet"
+    search_space = {"target": ["softmax", "gain"]}
 
-    def __init__(
-        self,
-        *,
-        target: str = "softmax",
-        k: int = 1,
-        samples: int = 0,
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "lbfgs",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.target = target
-        self.k = k
-        self.samples = samples
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    target: str = "softmax"
+    k: int = 1
+    samples: int = 0
+    solver: Any = "lbfgs"
 
 
-class ListMLE(Ranker):
-    """ListMLE: the likelihood of the graded order under a Plackett-Luce model.
+@named_ranker
+class ListMLE(LinearParameters):
+    """ListMLE: likelihood of the graded order under a Plackett-Luce model.
 
-    Documents of one grade share their place (Breslow ties); `xia2008listmle`.
+    Ties of grades are treated as in Breslow's method (`xia2008listmle`).
 
     Parameters
     ----------
-    calibration : float, default 0.0
-        Weight of the squared error of the scores to the targets, which fixes the level of the
-        scores; 0 leaves it free.
-    targets : {"linear", "gain"} or tuple of float, default "linear"
-        Target score of a grade, used by the calibration alone: "linear" is the grade, "gain" is
-        2^grade - 1, a tuple has a value per grade.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "lbfgs"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    calibration : float
+        Weight of the squared error between scores and targets, which fixes the level of the scores.
+        0 leaves it free.
+    targets : {"linear", "gain"} or tuple of float
+        Target score of a grade for ``calibration``: the grade, 2^grade - 1, or a value per grade.
 
     Examples
     --------
@@ -720,87 +339,29 @@ class ListMLE(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "listmle"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "listmle"
 
-    def __init__(
-        self,
-        *,
-        calibration: float = 0.0,
-        targets: str | tuple[float, ...] = "linear",
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "lbfgs",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.calibration = calibration
-        self.targets = targets
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    calibration: float = 0.0
+    targets: str | tuple[float, ...] = "linear"
+    solver: Any = "lbfgs"
 
 
-class RankCosine(Ranker):
-    """RankCosine: the angle between the scores of a query and the targets of its grades.
+@named_ranker
+class RankCosine(LinearParameters):
+    """RankCosine: cosine distance between the scores of a query and the targets of its grades.
 
-    Every query has a loss from 0 to 1, so that long lists do not outweigh short ones
-    (`qin2008rankcosine`). ``centred=True`` compares deviations from the means instead: .436 and
-    .502 mean NDCG@10 on the validation parts of OHSUMED and MQ2008, where the published form has
-    .440 and .501. Not convex: a linear model ends in a minimum near where it began.
+    The loss of each query is between 0 and 1, so long lists do not outweigh short ones
+    (`qin2008rankcosine`). ``centred=True`` subtracts the means first: mean NDCG@10 on the
+    validation parts of OHSUMED and MQ2008 is .436 and .502, and .440 and .501 in the published
+    form. The loss is not convex: a linear model ends in a minimum near its start.
 
     Parameters
     ----------
-    targets : {"linear", "gain"} or tuple of float, default "linear"
-        Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
-        per grade.
-    centred : bool, default False
-        Leave the level of each query's scores free: the cosine is then their correlation with the
+    targets : {"linear", "gain"} or tuple of float
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    centred : bool
+        Leave the level of each query's scores free, so that the cosine is the correlation with the
         targets. False is as published.
-    l2 : float or "auto", default 1e-3
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "lbfgs"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
 
     Examples
     --------
@@ -811,80 +372,25 @@ class RankCosine(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "rank_cosine"
-    model_class: ClassVar[str | None] = "linear"
+    loss_class = "rank_cosine"
 
-    def __init__(
-        self,
-        *,
-        targets: str | tuple[float, ...] = "linear",
-        centred: bool = False,
-        l2: float | str = 1e-3,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "lbfgs",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.targets = targets
-        self.centred = centred
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    targets: str | tuple[float, ...] = "linear"
+    centred: bool = False
+    solver: Any = "lbfgs"
 
 
-class Classification(Ranker):
-    """Classification: multinomial logistic regression, ranked by the expected grade.
+@named_ranker
+class Classification(LinearParameters):
+    """Multinomial logistic regression, ranked by the expected grade.
 
-    The pointwise family (`li2007mcrank`): each grade is a class, whatever the query, and a document
-    scores sum over grades of probability x grade. ``model_.probabilities`` gives the probabilities.
-    l2 was chosen on the validation parts of OHSUMED and MQ2008.
+    The pointwise family (`li2007mcrank`): each grade is a class, and the score of a document is the
+    sum over grades of probability x grade. ``model_.probabilities`` returns the probabilities. l2
+    was chosen on the validation parts of OHSUMED and MQ2008.
 
     Parameters
     ----------
-    l2 : float or "auto", default 30.0
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "lbfgs"
-        What minimises: lbfgs or tron; None is lbfgs.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is multinomial logistic regression, with the parameters
-        given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    solver : solver, str or None
+        lbfgs or tron. None uses lbfgs.
 
     Examples
     --------
@@ -895,36 +401,10 @@ class Classification(Ranker):
     True
     """
 
-    model_class: ClassVar[str | None] = "classifier"
+    model_class = "classifier"
 
-    def __init__(
-        self,
-        *,
-        l2: float | str = 30.0,
-        scale: bool = True,
-        missing: str | None = None,
-        solver: Any = "lbfgs",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    l2: float | str = 30.0
+    solver: Any = "lbfgs"
 
     def make_loss(self) -> Loss:
         """Return the cross entropy over the grades of a document."""
@@ -933,39 +413,23 @@ class Classification(Ranker):
         return CrossEntropy(target="gain")
 
 
-class LinearRegression(Ranker):
-    """Linear regression: the line through the grades, in closed form.
+@named_ranker
+class LinearRegression(MissingParameters):
+    """Linear regression on the grades, in closed form.
 
-    The plainest baseline. An intercept is fitted and left out of the scores, since it changes no
-    ranking. RankLib's linear regression is the same but for a slip: it leaves the last feature out
-    and takes the intercept for its weight. RankLib's -L2, which is not divided by the number of
-    queries, is 1e-10 by default: next to none.
+    The simplest baseline. The intercept is fitted but not part of the scores, because it changes no
+    ranking. RankLib's linear regression is the same except for an error: it ignores the last
+    feature and uses the intercept as its weight. RankLib's -L2, which is not divided by the number
+    of queries, is 1e-10 by default.
 
     Parameters
     ----------
-    targets : {"linear", "gain"} or tuple of float, default "linear"
-        Target score of a grade: "linear" is the grade, "gain" is 2^grade - 1, a tuple has a value
-        per grade.
-    l2 : float or "auto", default 30.0
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default True
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is least squares, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    targets : {"linear", "gain"} or tuple of float
+        Target score of a grade: the grade, 2^grade - 1, or a value per grade.
+    l2 : float or "auto"
+        Ridge penalty. "auto" tries 1000, 100, …, 1e-6 and selects the best on the validation set.
+    scale : bool
+        Apply the penalty as if all features had unit standard deviation.
 
     Examples
     --------
@@ -976,91 +440,44 @@ class LinearRegression(Ranker):
     True
     """
 
-    name: ClassVar[str] = "linear_regression"
-    loss_class: ClassVar[str | None] = "squared"
-    model_class: ClassVar[str | None] = "least_squares"
+    name = "linear_regression"
+    loss_class = "squared"
+    model_class = "least_squares"
 
-    def __init__(
-        self,
-        *,
-        targets: str | tuple[float, ...] = "linear",
-        l2: float | str = 30.0,
-        scale: bool = True,
-        missing: str | None = None,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.targets = targets
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    targets: str | tuple[float, ...] = "linear"
+    l2: float | str = 30.0
+    scale: bool = True
 
 
-class Domination(Ranker):
-    """Domination rank: few weights that put good documents above all they dominate.
+@named_ranker
+class Domination(LinearParameters):
+    """Domination rank: sparse weights that rank good documents above the documents they dominate.
 
-    For few good documents among many, sparse features and small models: coordinate descent with an
-    l1 penalty leaves most weights at exactly 0 (`stevens2010domination`).
+    For data with few good documents, sparse features and small models: coordinate descent with an
+    l1 penalty sets most weights to exactly 0 (`stevens2010domination`).
 
     Parameters
     ----------
-    variant : {"multi", "base", "margin"}, default "multi"
-        Which documents dominate which: each all of lower grade; good ones, of grade 1 and up, all
-        others ("base"); or each all of lower grade, by a lead of ``margin_scale`` times the
-        difference of the grades ("margin").
-    margin : {"linear", "gain"}, tuple of float or None, default None
-        Lead that is asked for, times ``margin_scale``: the difference of the grades, of 2^grade -
-        1, or of a value per grade. None asks for no lead, or with variant "margin" for "linear".
-    margin_scale : float, default 1.0
-        Factor of the margin, where there is one.
-    tiers : tuple of float or None, default None
-        Increasing thresholds that sort grades into tiers, a grade at a threshold into the upper
-        one; documents dominate those of lower tiers. None makes each grade a tier of its own, or
-        with variant "base" divides at grade 1.
-    l1 : float or "auto", default 1e-3
-        Penalty on absolute weights, which makes most of them 0, for solver coordinate; "auto" tries
-        twenty, from the least that makes all weights 0 down to a thousandth of it, and keeps the
-        best on the validation set.
-    l2 : float or "auto", default 0.0
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and keeps the best on the validation set.
-    scale : bool, default False
-        Penalise weights as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    solver : solver, str or None, default "coordinate"
-        What minimises the loss: an object such as ``solvers.TRON(tol=1e-6)`` or a name of
-        ``rankwright list solvers``. None is one that suits the loss.
-    max_iter : int or "auto", default "auto"
-        Most iterations of the solver, for sgd and online passes over the data; "auto" is the
-        default of the solver.
-    tol : float or "auto", default "auto"
-        Tolerance at which the solver stops; "auto" is the default of the solver.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is a linear model, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects what is "auto" on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop a path of penalties after this many without a better value on the validation set.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    variant : {"multi", "base", "margin"}
+        Definition of domination. "multi": a document dominates all documents of lower grade.
+        "base": documents of grade 1 and above dominate all others. "margin": as "multi", by
+        ``margin_scale`` times the difference of the grades.
+    margin : {"linear", "gain"}, tuple of float or None
+        Margin before multiplication by ``margin_scale``: the difference of the grades, of 2^grade -
+        1, or of a value per grade. None is no margin, or "linear" with variant "margin".
+    margin_scale : float
+        Factor of the margin.
+    tiers : tuple of float or None
+        Increasing thresholds that divide grades into tiers; a grade equal to a threshold is in the
+        upper tier. Documents dominate documents of lower tiers. None makes each grade a tier, or
+        uses the threshold 1 with variant "base".
+    l1 : float or "auto"
+        Penalty on absolute weights, for solver coordinate. "auto" tries twenty values, from the
+        smallest penalty that makes all weights 0 down to a thousandth of it, and selects the best
+        on the validation set.
+    early_stopping_rounds : int or None
+        Stop the path of penalties after this many without improvement on the validation set. None
+        tries all of them.
 
     Examples
     --------
@@ -1071,61 +488,25 @@ class Domination(Ranker):
     True
     """
 
-    loss_class: ClassVar[str | None] = "domination"
-    model_class: ClassVar[str | None] = "linear"
-    search_space: ClassVar[dict[str, SearchDomain | None]] = {
-        "variant": Choice(*VARIANTS),
-        "l1": Log(1e-5, 0.1),
-        "l2": None,
-    }
+    loss_class = "domination"
+    search_space = {"variant": [*VARIANTS], "l1": (1e-5, 0.1, "log"), "l2": None}
 
-    def __init__(
-        self,
-        *,
-        variant: str = "multi",
-        margin: str | tuple[float, ...] | None = None,
-        margin_scale: float = 1.0,
-        tiers: tuple[float, ...] | None = None,
-        l1: float | str = 1e-3,
-        l2: float | str = 0.0,
-        scale: bool = False,
-        missing: str | None = None,
-        solver: Any = "coordinate",
-        max_iter: int | str = "auto",
-        tol: float | str = "auto",
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.variant = variant
-        self.margin = margin
-        self.margin_scale = margin_scale
-        self.tiers = tiers
-        self.l1 = l1
-        self.l2 = l2
-        self.scale = scale
-        self.missing = missing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    variant: str = "multi"
+    margin: str | tuple[float, ...] | None = None
+    margin_scale: float = 1.0
+    tiers: tuple[float, ...] | None = None
+    l1: float | str = 1e-3
+    l2: float | str = 0.0
+    scale: bool = False
+    solver: Any = "coordinate"
+    early_stopping_rounds: int | None = None
 
     @property
     def sparsity_(self) -> list[dict[str, float]]:
-        """How many weights each penalty that was tried keeps, and its metric on both data sets.
+        """Number of nonzero weights and metrics of each penalty of the path.
 
-        A list of l1, l2, kept, zero_share and the metrics, as they were tried; the chosen one is
-        number ``best_iteration_``, counted from 1.
+        A list of dicts with l1, l2, kept, zero_share and the metrics, in the order of the path. The
+        selected penalty is number ``best_iteration_``, counted from 1.
         """
         path = self._part("path", "linear")
         if path is None:
@@ -1148,49 +529,30 @@ class Domination(Ranker):
             raise UsageError(
                 f"domination's variant must be base, multi or margin, not '{self.variant}'."
             )
-        made: Any = super().make_loss()
-        if self.variant == "base" and made.tiers is None:
-            made = replace(made, tiers=(1.0,))
-        elif self.variant == "margin" and made.margin is None:
-            made = replace(made, margin="linear")
-        loss: Loss = made
-        return loss
+        loss: Any = super().make_loss()
+        if self.variant == "base" and loss.tiers is None:
+            loss = replace(loss, tiers=(1.0,))
+        elif self.variant == "margin" and loss.margin is None:
+            loss = replace(loss, margin="linear")
+        bindable: Loss = loss
+        return bindable
 
 
-class PAMIR(Ranker):
+@named_ranker
+class PAMIR(MissingParameters, StoppingParameters):
     """PAMIR: passive-aggressive steps on sampled pairs of documents.
 
-    Each step costs the non-zeros of two rows, whatever the size of the data: made for large, sparse
-    sets (`grangier2008pamir`). ``partial_fit`` goes on with more data, or more steps.
+    The cost of a step is the number of nonzeros of two rows, so large, sparse sets are practical
+    (`grangier2008pamir`).
 
     Parameters
     ----------
-    C : float, default 0.1
-        The longest step.
-    n_steps : int, default 100000
-        Pairs sampled, in ten rounds of which the best on the validation set is kept.
-    averaging : bool, default True
-        Keep the mean of the weights over all steps; False keeps the last.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is passive-aggressive steps, with the parameters given
-        here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects the iteration on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
+    C : float
+        Maximum length of a step.
+    n_steps : int
+        Number of sampled pairs, in ten rounds. The best round on the validation set is selected.
+    averaging : bool
+        Use the mean of the weights over all steps. False uses the last weights.
 
     Examples
     --------
@@ -1201,86 +563,40 @@ class PAMIR(Ranker):
     True
     """
 
-    model_class: ClassVar[str | None] = "passive_aggressive"
+    model_class = "passive_aggressive"
 
-    def __init__(
-        self,
-        *,
-        C: float = 0.1,
-        n_steps: int = 100000,
-        averaging: bool = True,
-        missing: str | None = None,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.C = C
-        self.n_steps = n_steps
-        self.averaging = averaging
-        self.missing = missing
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    C: float = 0.1
+    n_steps: int = 100000
+    averaging: bool = True
 
     def make_loss(self) -> Loss:
-        """Return the mean hinge over pairs, which says how far the steps have come."""
+        """Return the mean hinge over pairs, which the learning curve shows."""
         from rankwright.losses.pair_hinge import PairHinge
 
         return PairHinge(form="hinge", pairs="query")
 
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Go on with ``n_steps`` pairs of more data: ``partial_fit(X, y, *, qid, ...)``."""
-        return self._go_on
 
+@named_ranker
+class PRank(MissingParameters, StoppingParameters):
+    """PRank: perceptron with thresholds that divide the scores into grades.
 
-class PRank(Ranker):
-    """PRank: a perceptron whose score is cut into grades by thresholds.
-
-    It corrects itself at each mistake, a document at a time (`crammer2002prank`). The published
-    steps are ``threshold_step=1, by_query=False``; the defaults rank better where documents have
-    many features and queries differ in how many are relevant.
+    It makes a correction at each mistake, one document at a time (`crammer2002prank`). The
+    published steps are ``threshold_step=1, by_query=False``. The defaults rank better for documents
+    with many features and queries with different numbers of relevant documents.
 
     Parameters
     ----------
-    n_passes : int, default 10
-        Passes over the data; the best on the validation set is kept.
-    averaging : bool, default True
-        Keep the mean of the weights over all steps; False keeps the last.
-    threshold_step : float or "auto", default "auto"
-        How far a mistake moves a threshold; "auto": by the mean squared length of a document, as
-        far as a mistake moves its score on average. 1 is as published.
-    by_query : bool, default True
-        Visit documents query after query; False: all in one order.
-    scale : bool, default True
+    n_passes : int
+        Number of passes over the data. The best pass on the validation set is selected.
+    averaging : bool
+        Use the mean of the weights over all steps. False uses the last weights.
+    threshold_step : float or "auto"
+        Step of a threshold at a mistake. "auto" is the mean squared length of a document, the
+        average step of a score. 1 is as published.
+    by_query : bool
+        Visit documents query by query. False visits them in one random order.
+    scale : bool
         Take steps as if all features had unit standard deviation.
-    missing : {"mean", "zero"} or None, default None
-        What stands for a missing value; None refuses them.
-    model : model, str or None, default None
-        Replaces the default model: an object such as ``models.Linear(l2=1)``, or a name of
-        ``rankwright list models``. None is the perceptron, with the parameters given here.
-    metric : str, Metric or callable, default "ndcg@10"
-        Metric that selects the iteration on the validation set.
-    convention : str, default "standard"
-        How metrics are computed: one of ``rankwright list conventions``.
-    early_stopping_rounds : int or None, default None
-        Stop after this many iterations without a better value on the validation set; None never
-        does.
-    random_state : int, RandomState, Generator or None, default 0
-        Seed of everything that is sampled. The same int gives the same model; None does not.
-    n_jobs : int or None, default None
-        Number of threads. None and -1 take all CPUs that the process may use; the result is the
-        same for any number.
-    verbose : bool, default False
-        Write a line per iteration to standard error.
 
     Examples
     --------
@@ -1291,41 +607,16 @@ class PRank(Ranker):
     True
     """
 
-    model_class: ClassVar[str | None] = "prank"
+    model_class = "prank"
 
-    def __init__(
-        self,
-        *,
-        n_passes: int = 10,
-        averaging: bool = True,
-        threshold_step: float | str = "auto",
-        by_query: bool = True,
-        scale: bool = True,
-        missing: str | None = None,
-        model: Any = None,
-        metric: Any = "ndcg@10",
-        convention: str = "standard",
-        early_stopping_rounds: int | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_passes = n_passes
-        self.averaging = averaging
-        self.threshold_step = threshold_step
-        self.by_query = by_query
-        self.scale = scale
-        self.missing = missing
-        self.model = model
-        self.metric = metric
-        self.convention = convention
-        self.early_stopping_rounds = early_stopping_rounds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_passes: int = 10
+    averaging: bool = True
+    threshold_step: float | str = "auto"
+    by_query: bool = True
+    scale: bool = True
 
     def make_loss(self) -> Loss:
-        """Return the smooth hinge against thresholds, which is reported after each pass."""
+        """Return the smooth hinge at thresholds, which the learning curve shows."""
         from rankwright.losses.all_threshold import AllThreshold
 
         return AllThreshold()

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
 Arrays = Callable[[], Mapping[str, AnyArray]]
-ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
-"""The parameter of each model that is a sum of rounds which says how many there are."""
-
 _OWN = "watch."  # begins the names of what the callback itself keeps
 
 
@@ -112,7 +109,7 @@ class Selection:
     @property
     def wants_train(self) -> bool:
         """Whether scores on train are of use: only beside those on the validation set."""
-        return self.valid is not None
+        return self.valid is not None and "train" not in self.eval_sets
 
     def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
         """Take in the loss and the scores after round ``t``; True ends the run.

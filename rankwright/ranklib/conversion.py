@@ -28,9 +28,9 @@ from rankwright.errors import UsageError
 from rankwright.models import network as layers
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 from rankwright.models.portable import (
     HIGHEST,
     Forest,
@@ -138,7 +138,9 @@ def of_one_kind(ranker: Ranker) -> Ranker:
     if isinstance(parts, Forest):
         made.model_ = _fitted_forest(parts)
     elif isinstance(parts, PortableLinear):
-        made.model_ = FittedLinear(parts.coef, parts.fill, model.n_features)
+        made.model_ = FittedLinear(
+            parts.coef, parts.fill, model.n_features, intercept=parts.intercept
+        )
     elif isinstance(parts, PortableNetwork):
         made.model_ = FittedNetwork(
             parts.layers, (), 0, parts.activation, parts.centre, parts.fill, model.n_features
@@ -231,8 +233,9 @@ def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
         return "AdaRank", Terms(every[there], model.coef[there])
     if ranker.name == "listnet":
         return "ListNet", Network(tuple(every.tolist()), (model.coef[:, None],), (np.zeros(1),))
-    if ranker.name == "linear_regression":  # RankLib wants a constant, under 0
-        return "Linear Regression", Terms(np.append(0, every), np.append(0.0, model.coef))
+    if model.intercept or ranker.name == "linear_regression":  # the constant is feature 0
+        weights = np.append(model.intercept, model.coef)
+        return "Linear Regression", Terms(np.append(0, every), weights)
     return "Coordinate Ascent", Terms(every, model.coef)
 
 

@@ -174,11 +174,12 @@ class Session:
             return as_ranklib_solves(train, l2)
         if ranker.name == "random_forest":  # all bags are kept, whatever the validation data says
             valid = None
+        sets = None if valid is None else {"train": train, "valid": valid}
         if self.flags.kcv > 0:
-            ranker.fit(train, eval_set=valid)
+            ranker.fit(train, eval_set=sets)
         else:
             with keeping_best(ranker):
-                ranker.fit(train, eval_set=valid)
+                ranker.fit(train, eval_set=sets)
             self._interrupted = ranker.interrupted_
         if not self.flags.silent:
             name, label = self.train_metric.selects, self.train_metric.label

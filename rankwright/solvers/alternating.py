@@ -73,7 +73,7 @@ class Alternating(Part):
     def solve(self, problem: TargetProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default).
 
-        The curve is F after each turn; value and optimality are those of G(w) = min_r F(r, w).
+        The curve is F after each turn; value and optimality refer to G(w) = min_r F(r, w).
         """
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         inner = LBFGS(tol=self.inner_tol, max_iter=self.inner_max_iter)

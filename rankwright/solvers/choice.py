@@ -1,6 +1,7 @@
-"""Which solver minimises a loss: a name or an object, checked against what the loss can do.
+"""Choose the solver of a loss, and check that it supports the loss.
 
-Asked once, before any work, and answered with a sentence where the two do not fit.
+This happens once, at the start of a fit. A solver that does not support the loss raises an error
+that recommends another one.
 """
 
 from __future__ import annotations
@@ -54,17 +55,16 @@ def choose_solver(
     tol: float | str = "auto",
     random_state: int = 0,
 ) -> Any:
-    """Return the solver of a problem in weights, with the parameters that were given for it.
+    """Return the solver of a linear model.
 
     Parameters
     ----------
     given : solver, str or None
-        An object is taken as it is; a name stands for the solver with its defaults; None is
-        `default_solver`.
+        A solver object, the name of a solver with default parameters, or None for `default_solver`.
     max_iter, tol
-        For a solver given by name; "auto" leaves its own defaults.
+        Parameters of a solver given by name; "auto" keeps its defaults.
     random_state : int
-        Seed of a solver given by name that samples anything.
+        Seed of a solver given by name, if it has one.
     """
     named = given is None or isinstance(given, str)
     solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
@@ -90,7 +90,7 @@ def choose_solver(
 
 
 def warn_of_unused_iterations(solver: Any, loss: Loss) -> None:
-    """Warn of a solver of one fixed objective under a loss that changes with the iteration."""
+    """Warn if a loss changes with the iteration but the solver has only one objective."""
     if not hasattr(solver, "random_state"):  # solvers without one make no passes
         warnings.warn(
             f"{part_name('solvers', solver)} minimises one fixed objective and never calls "
@@ -101,23 +101,23 @@ def warn_of_unused_iterations(solver: Any, loss: Loss) -> None:
 
 
 def field_names(part: Any) -> set[str]:
-    """Return the names of a dataclass's fields; none for anything else."""
+    """Return the names of the fields of a dataclass, or an empty set for other objects."""
     return {field.name for field in fields(part)} if is_dataclass(part) else set()
 
 
 def solver_needs(solver: Any) -> frozenset[str]:
-    """Return the traits that a solver cannot do without; none where it names none."""
+    """Return the traits that a solver needs."""
     needs: frozenset[str] = getattr(solver, "needs", frozenset())
     return needs
 
 
 def steps_by_column(solver: Any) -> bool:
-    """Whether a solver goes along single features, and knows an l1 penalty."""
+    """Return whether a solver steps along single features and supports an l1 penalty."""
     return bool(getattr(solver, "by_column", False))
 
 
 def check_fit(solver: Any, loss: Loss) -> None:
-    """Raise `IncompatibleError` unless ``loss`` has all that ``solver`` needs."""
+    """Raise `IncompatibleError` unless ``loss`` has the traits that ``solver`` needs."""
     missing = missing_traits(solver_needs(solver), loss.traits)
     if missing:
         other = _suitable_solver(loss.traits)
@@ -126,7 +126,7 @@ def check_fit(solver: Any, loss: Loss) -> None:
 
 
 def _suitable_solver(traits: Traits) -> str | None:
-    """Return the solver to recommend for such a loss; those after it are not imported."""
+    """Return the solver to recommend for a loss, without importing further solvers."""
     exact = ("bundle",) if traits.convex and not traits.smooth else ()
     names = dict.fromkeys((*exact, default_solver(traits), *registry.names("solvers")))
     return next((name for name in names if _suits(name, traits)), None)
@@ -141,14 +141,14 @@ def _suits(name: str, traits: Traits) -> bool:
 
 
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
-    """Return which of the ``needs`` a loss with these traits lacks."""
-    known = [need for need in NEEDS if need in needs]
+    """Return the ``needs`` that are not among these traits."""
+    described = [need for need in NEEDS if need in needs]
     others = sorted(needs - NEEDS.keys())
-    return [need for need in (*known, *others) if not getattr(traits, need, False)]
+    return [need for need in (*described, *others) if not getattr(traits, need, False)]
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:
-    """Return the sentence about a loss that lacks what ``who`` needs."""
+    """Return the error message for a loss without the traits that ``who`` needs."""
     wanted = both([NEEDS.get(need, need) for need in missing])
     has = "has none" if missing[0] in _NOUNS else "is not one"
     if len(missing) > 1:

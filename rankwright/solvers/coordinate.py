@@ -14,21 +14,18 @@ A pass over all columns only computes that residual. Between two such passes the
 working set: the columns with a weight and those with the largest violations, up to twice as many.
 Within a working set, columns that stay at 0 are skipped until the others have converged.
 
-`path` solves (1) for falling l1, each from the weights of the previous one.
+A path of falling l1 is fast if each problem starts from the weights of the previous one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from rankwright.core.parameters import Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
-from rankwright.errors import UsageError
 
 _FIRST = 100  # columns of the first working set
 _INNER = 0.1  # share of the residual at which a working set has converged
@@ -111,19 +108,6 @@ class Coordinate(Part):
                 active = columns
         return limit
 
-    def path(
-        self, problem: ColumnProblem, penalties: Sequence[float], start: F64 | None = None
-    ) -> Iterator[SolveResult]:
-        """Yield the solution for each l1 of ``penalties``, from the largest down."""
-        if any(b > a for a, b in pairwise(penalties)):
-            raise UsageError("a path of l1 penalties goes from the largest down.")
-        w = start
-        for l1 in penalties:
-            problem.l1 = l1
-            result = self.solve(problem, w)
-            w = result.w
-            yield result
-
 
 def residuals(g: F64, w: F64, l1: float) -> F64:
     """Return the violation of (2) of each column."""
@@ -131,7 +115,7 @@ def residuals(g: F64, w: F64, l1: float) -> F64:
 
 
 def working_set(violation: F64, w: F64) -> I64:
-    """Return the columns to sweep over: those with a weight, and the worst others."""
+    """Return the columns to sweep over: all with a weight, and the worst of the others."""
     weighted = np.flatnonzero(w)
     others = np.where(w == 0.0, violation, 0.0)
     room = min(max(_FIRST, len(weighted)), int(np.count_nonzero(others)))

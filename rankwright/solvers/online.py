@@ -115,7 +115,7 @@ class Online(Part):
                 break
         return self._result(problem, state, curve, stopped)
 
-    def go_on(self, problem: StochasticProblem, state: OnlineState) -> SolveResult:
+    def resume(self, problem: StochasticProblem, state: OnlineState) -> SolveResult:
         """Take one step for each part of ``problem``, in their own order, from ``state``."""
         end = self.walk(problem, state, np.arange(problem.n_parts))
         paid = (end.paid - state.paid) / max(problem.n_parts, 1)

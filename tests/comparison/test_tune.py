@@ -18,14 +18,7 @@ from rankwright.data.split import k_folds
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
-from rankwright.rankers.search_space import (
-    Choice,
-    Floats,
-    Ints,
-    Log,
-    checked_domains,
-    space_of,
-)
+from rankwright.rankers.search_space import space_of, user_space
 
 optuna = pytest.importorskip("optuna")
 
@@ -60,7 +53,7 @@ def settings(found):
 
 
 def test_the_planted_optimum_is_found(parts, planted):
-    found = tune(ranker("ranksvm"), *parts, trials=30, space={"l2": Log(1e-6, 1e3)})
+    found = tune(ranker("ranksvm"), *parts, trials=30, space={"l2": (1e-6, 1e3, "log")})
     assert abs(np.log10(found.parameters["l2"] / 0.1)) < 0.3
     assert found.value == max(trial.value for trial in found.trials)
     assert found.ranker.l2 == found.parameters["l2"]
@@ -70,7 +63,7 @@ def test_the_planted_optimum_is_found(parts, planted):
 def test_of_a_metric_that_falls_the_least_is_best(parts, planted):
     planted.of = lambda made: abs(np.log10(made.l2 / 0.1))
     made = ranker("ranksvm", metric="pair_error")
-    found = tune(made, *parts, trials=20, space={"l2": Log(1e-6, 1e3)})
+    found = tune(made, *parts, trials=20, space={"l2": (1e-6, 1e3, "log")})
     assert found.value == min(trial.value for trial in found.trials)
 
 
@@ -205,7 +198,7 @@ def test_a_journal_is_written_by_one_at_a_time(tmp_path):
 def test_another_task_on_the_same_study_is_refused(parts, tmp_path):
     storage = tmp_path / "trials.log"
     tune(ranker("ranksvm"), *parts, trials=1, storage=storage)
-    for changed in ({"random_state": 1}, {"space": {"l2": Log(1e-3, 1.0)}}):
+    for changed in ({"random_state": 1}, {"space": {"l2": (1e-3, 1.0, "log")}}):
         with pytest.raises(UsageError, match="study 'ranksvm' of other data, settings or seed"):
             tune(ranker("ranksvm"), *parts, trials=1, storage=storage, **changed)
     with pytest.raises(UsageError, match="other data"):
@@ -216,7 +209,7 @@ def test_another_task_on_the_same_study_is_refused(parts, tmp_path):
 def test_trials_whose_curve_falls_behind_are_pruned(parts):
     """Steps of nearly nothing cannot catch up with those of one tenth."""
     made = ranker("gbdt", n_estimators=40, num_leaves=4, min_child_samples=5)
-    space = {"learning_rate": Choice(0.1, 1e-12)}
+    space = {"learning_rate": [0.1, 1e-12]}
     found = tune(made, *parts, trials=25, space=space)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     assert pruned
@@ -225,14 +218,14 @@ def test_trials_whose_curve_falls_behind_are_pruned(parts):
 
 
 def test_a_trial_that_fails_is_kept_with_its_sentence_and_the_others_go_on(parts):
-    space = {"pairs": Choice("uniform", "no such pairs")}
+    space = {"pairs": ["uniform", "no such pairs"]}
     found = tune(ranker("ranksvm"), *parts, trials=8, space=space)
     failed = [trial for trial in found.trials if trial.state == "failed"]
     assert failed
     assert all("no such pairs" in trial.sentence for trial in failed)
     assert found.parameters == {"pairs": "uniform"}
     with pytest.raises(DataError, match="no trial succeeded; the last one: "):
-        tune(ranker("ranksvm"), *parts, trials=2, space={"pairs": Choice("none of these")})
+        tune(ranker("ranksvm"), *parts, trials=2, space={"pairs": ["none of these"]})
 
 
 def test_no_trial_begins_after_the_timeout_but_one_is_made(parts):
@@ -259,7 +252,7 @@ def test_without_optuna_the_extra_is_named(parts, monkeypatch):
 
 
 def test_floats_stay_within_their_bounds(parts):
-    found = tune(ranker("dorm"), *parts, trials=3, space={"decay": Floats(0.5, 2.0)})
+    found = tune(ranker("dorm"), *parts, trials=3, space={"decay": (0.5, 2.0)})
     assert all(0.5 <= trial.parameters["decay"] <= 2.0 for trial in found.trials)
 
 
@@ -286,13 +279,13 @@ SPACE = {
 
 
 def test_tuples_are_ranges_by_the_kind_of_the_parameter_and_lists_are_choices():
-    assert checked_domains(rw.LambdaMART(), SPACE) == {
-        "num_leaves": Ints(7, 63),
-        "learning_rate": Log(0.01, 0.3),
-        "reg_lambda": Choice(0, 1, 10),
-        "model__max_bins": Ints(15, 255, log=True),
-        "colsample_bytree": Floats(1.0, 1.0),
-        "max_depth": Ints(2, 9),
+    assert user_space(rw.LambdaMART(), SPACE) == {
+        "num_leaves": (7, 63),
+        "learning_rate": (0.01, 0.3, "log"),
+        "reg_lambda": [0, 1, 10],
+        "model__max_bins": (15, 255, "log"),
+        "colsample_bytree": (1.0, 1.0),
+        "max_depth": (2, 9),
     }
 
 

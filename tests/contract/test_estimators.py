@@ -52,7 +52,7 @@ def documented(cls):
 
 
 @each_ranker
-def test_a_ranker_has_at_most_23_parameters_written_out(name):
+def test_a_ranker_has_at_most_22_keyword_parameters_with_defaults(name):
     cls = RANKERS[name]
     parameters = signature(cls)
     assert len(parameters) <= 22
@@ -341,7 +341,7 @@ def test_what_is_no_loss_model_or_solver_is_reported():
         rw.Ranker(loss=lambda scores, grades: (0.0, scores)).fit(DATA)
     with pytest.raises(UsageError, match=r"ListNet is a class; pass an object: ListNet\(\)"):
         rw.Ranker(loss=rw.losses.ListNet).fit(DATA)
-    with pytest.raises(UsageError, match="is not a model: it has no fit"):
+    with pytest.raises(UsageError, match="is not a model: it has no rounds"):
         rw.Ranker(model=3).fit(DATA)
     with pytest.raises(UsageError, match="does not solve for the weights of a linear model"):
         rw.Ranker(solver=object()).fit(DATA)

@@ -19,8 +19,8 @@ from rankwright.testing import exports as contract
 
 SUBPROCESS = {"c", "lightgbm", "python"}  # too slow to be called a hundred times
 CASES = [
-    "linear", "linear-listnet", "linear-zero", "linear-mean", "trees", "trees-gaps",
-    "trees-initial", "trees-categories", "trees-forest", "additive", "additive-gaps",
+    "linear", "linear-listnet", "linear-intercept", "linear-zero", "linear-mean", "trees",
+    "trees-gaps", "trees-initial", "trees-categories", "trees-forest", "additive", "additive-gaps",
     "network-flat", "network-relu", "network-elu", "network-tanh", "network-sigmoid",
     "linear-blend", "trees-blend", "network-blend", "blend", "blend-smooth", "blend-gaps",
 ]  # fmt: skip

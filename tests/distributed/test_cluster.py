@@ -74,7 +74,7 @@ def test_results_that_take_long_to_come_are_fetched_once(client, monkeypatch):
         await asyncio.sleep(0.3)
         return await plain(held, **options)
 
-    monkeypatch.setattr(cluster_module, "_LOOK", 0.05)
+    monkeypatch.setattr(cluster_module, "_INTERVAL", 0.05)
     monkeypatch.setattr(client, "gather", slowly)
     place = Cluster(client)
     assert place.results(place.call(one_more, [1, 2])) == [2, 3]

@@ -10,13 +10,12 @@ from rankwright.comparison.tune import tune
 from rankwright.distributed import executor
 from rankwright.errors import UsageError
 from rankwright.rankers.base import ranker
-from rankwright.rankers.search_space import Choice, Log
 
 pytest.importorskip("optuna")
 
 TRAIN = small_data(queries=8, documents=6, features=4)
 VALID = small_data(queries=6, documents=6, features=4, seed=1)
-SPACE = {"l2": Log(1e-4, 1e2)}
+SPACE = {"l2": (1e-4, 1e2, "log")}
 
 
 def as_json(found):
@@ -37,7 +36,7 @@ def test_trials_on_workers_are_those_of_threads(client):
 
 
 def test_a_trial_that_fails_elsewhere_is_kept_with_its_sentence():
-    space = {"pairs": Choice("uniform", "no such pairs")}
+    space = {"pairs": ["uniform", "no such pairs"]}
     with ThreadPoolExecutor(2) as pool:
         found = tune(
             ranker("ranksvm"), TRAIN, VALID, trials=6, space=space, executor=pool, at_once=3
@@ -58,7 +57,7 @@ def test_several_at_once_need_an_executor(client):
         TRAIN,
         VALID,
         trials=3,
-        space={"l2": Log(1e-4, 1e2)},
+        space={"l2": (1e-4, 1e2, "log")},
         executor=executor(client),
         at_once=2,
     )

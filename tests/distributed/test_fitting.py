@@ -11,8 +11,6 @@ from rankwright.data.files import save
 from rankwright.distributed import fit
 from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.models import Linear
-from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import Ranker, ranker
 
 DATA = small_data(queries=12, documents=6, features=4)
@@ -34,8 +32,9 @@ def test_l2_is_chosen_on_valid_as_in_one_process(local):
     whole = ranker("ranksvm", l2="auto").fit(DATA, eval_set=VALID)
     assert over.best_iteration_ == whole.best_iteration_
     assert over.curve_.keys() == whole.curve_.keys()
-    for name in ("train ndcg@10", "valid ndcg@10"):
-        np.testing.assert_allclose(over.curve_[name], whole.curve_[name], rtol=1e-9)
+    curves = over.curve_["valid ndcg@10"], whole.curve_["valid ndcg@10"]
+    np.testing.assert_allclose(*curves, rtol=1e-9)
+    assert over.evals_result_.keys() == {"valid"}
 
 
 def test_valid_data_go_to_the_workers_too(client, local):
@@ -73,56 +72,19 @@ def test_names_of_features_are_kept():
 
 def test_it_goes_on_from_another_fit(local):
     first = fit(ranker("ranksvm"), local)
-    again = fit(ranker("ranksvm"), local, start=first)
+    again = fit(ranker("ranksvm"), local, init_model=first)
     assert again.solution_.iterations <= 1
 
 
-def test_noise_goes_on_where_it_was(local, tmp_path):
-    """The last look at a loss with noise, after all passes, has the noise of the last pass."""
-
-    def made():
-        return Ranker("xendcg", Linear(l2=0.1, max_iter=3), solver="sgd")
-
-    kept = {"every": 2}  # of the answers of three passes and the last look
-    undisturbed = fit(made(), local, checkpoint=Checkpoint(tmp_path, **kept))
-    again = fit(made(), local, checkpoint=Checkpoint(tmp_path, resume=True, **kept))
-    assert again.resumed_from_ == 3
-    assert again.solution_.value == undisturbed.solution_.value
+def test_a_checkpoint_of_a_linear_model_is_refused(local, tmp_path):
+    with pytest.raises(UsageError, match="a model 'linear' cannot be resumed"):
+        fit(ranker("ranksvm"), local, checkpoint=tmp_path)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "tron", "bundle", "online"])
-def test_a_run_that_was_ended_goes_on_to_the_same_bits(solver, local, tmp_path):
-    def made():
-        return ranker("ranksvm", solver=solver, tol=1e-2)
-
-    undisturbed = fit(made(), local)
-    folder, looks = tmp_path / "kept", []
-
-    class EndedError(Exception):
-        pass
-
-    plain = Checkpoint.write
-
-    def write(self, *args):
-        plain(self, *args)
-        looks.append(args[0])
-        if len(looks) == 2:
-            raise EndedError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoint, "write", write)
-        with pytest.raises(EndedError):
-            fit(made(), local, checkpoint=Checkpoint(folder, every=1))
-    resumed = fit(made(), local, checkpoint=Checkpoint(folder, every=1, resume=True))
-    assert resumed.resumed_from_ == looks[-1]
-    np.testing.assert_array_equal(resumed.coef_, undisturbed.coef_)
-
-
-def test_a_checkpoint_of_other_parts_is_refused(local, tmp_path):
-    fit(ranker("ranksvm"), local, checkpoint=Checkpoint(tmp_path, every=1))
-    other = Partitions.from_list(cut(DATA, 3))
-    with pytest.raises((UsageError, DataError), match="training data"):
-        fit(ranker("ranksvm"), other, checkpoint=Checkpoint(tmp_path, every=1, resume=True))
+def test_a_start_of_another_kind_is_refused(local):
+    trees = fit(ranker("gbdt", n_estimators=2), local)
+    with pytest.raises(IncompatibleError, match="a model 'linear' cannot continue from a model"):
+        fit(ranker("ranksvm"), local, init_model=trees)
 
 
 def test_files_are_trained_on_where_they_are(client, tmp_path, local):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from small_data import small_data
 
 from rankwright.data.files import save
-from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.cluster import ClusterError
+from rankwright.data.ranking_data import RankingData, consecutive
+from rankwright.distributed.cluster import LocalBackend
 from rankwright.distributed.partitions import Partitions, partitions, shown_size
 from rankwright.errors import DataError, UsageError
 
@@ -52,10 +52,35 @@ def test_data_of_this_process_are_cut_between_queries(client):
     same(whole(parts), DATA)
 
 
-def test_blocks_of_dask_arrays_that_cut_queries_are_regrouped(client):
+def test_borders_of_blocks_are_moved_to_the_ends_of_queries(client):
     parts = partitions(arrays(DATA, 7))  # borders at 7, 14, 21, …: within queries
     assert [q.tolist() for q in parts.qid] == [[0, 1], [2], [3, 4], [5], [6], [7, 8]]
     same(whole(parts), DATA)
+    fewer = partitions(arrays(DATA, 7), n_parts=3)
+    assert [q.tolist() for q in fewer.qid] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    same(whole(fewer), DATA)
+
+
+def test_a_query_in_two_blocks_that_do_not_meet_is_refused(client):
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 1.0])
+    columns = [da.from_array(a, chunks=(2, *a.shape[1:])) for a in (X, y, np.array([1, 2, 2, 1]))]
+    with pytest.raises(DataError, match="query 1 is in block 0 and in block 1; put all rows of"):
+        partitions(tuple(columns))
+
+
+def test_weights_of_a_block_may_all_be_zero(client):
+    weight = da.from_array(np.repeat([0.0, 1.0, 2.0], 15), chunks=15)
+    first, second, _ = partitions((*arrays(DATA, 15), weight)).local().parts
+    assert not first.sample_weight.any()
+    assert second.sample_weight.tolist() == [1.0] * 15
+
+
+def test_blocks_of_unknown_lengths_are_refused(client):
+    X, y, qid = arrays(DATA, 15)
+    with pytest.raises(DataError, match="X has blocks of unknown lengths; call compute_chunk_siz"):
+        partitions((X[X[:, 0] > -9.0], y, qid))
+    with pytest.raises(DataError, match="y has 40 values, but X has 45 rows"):
+        partitions((X, y[:40], qid))
 
 
 def test_columns_of_dask_arrays_may_be_cut_otherwise_than_x(client):
@@ -74,11 +99,24 @@ def test_features_in_several_blocks_are_put_side_by_side(client):
 def test_a_dask_frame_goes_by_the_names_of_its_columns(client):
     frame = pd.DataFrame(DATA.X, columns=["bm25", "age", "rank"])
     frame["grade"], frame["query"] = DATA.y, np.repeat(DATA.qid, DATA.sizes)
-    parts = partitions(dd.from_pandas(frame, npartitions=4))
+    parts = partitions(dd.from_pandas(frame, npartitions=3))  # whole queries: as they are
     assert parts.feature_names == ("bm25", "age", "rank")
+    assert [q.tolist() for q in parts.qid] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     same(whole(parts), DATA)
-    fewer = partitions(dd.from_pandas(frame, npartitions=4), drop=["age"], n_parts=2)
+    fewer = partitions(dd.from_pandas(frame, npartitions=3), drop=["age"], n_parts=2)
     assert (len(fewer), fewer.feature_names) == (2, ("bm25", "rank"))
+
+
+def test_a_frame_that_cuts_queries_is_shuffled_by_query(client):
+    frame = pd.DataFrame(DATA.X, columns=["bm25", "age", "rank"])
+    frame["grade"], frame["query"] = DATA.y, np.repeat(DATA.qid, DATA.sizes)
+    parts = partitions(dd.from_pandas(frame, npartitions=4))
+    assert sorted(query for qid in parts.qid for query in qid.tolist()) == list(range(9))
+    shuffled = whole(parts)
+    for query in DATA.qid:  # the rows of a query keep their order
+        np.testing.assert_array_equal(shuffled[query].X, DATA[query].X)
+        np.testing.assert_array_equal(shuffled[query].y, DATA[query].y)
+    same(whole(partitions(dd.from_pandas(frame, npartitions=4))), shuffled)
 
 
 def test_partitions_without_rows_are_passed_over(client):
@@ -100,13 +138,20 @@ def test_a_folder_of_parquet_files_is_read_where_the_workers_are(client, tmp_pat
 
 def test_letor_parts_agree_on_the_number_of_features(client, tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 2:1\n")
-    (tmp_path / "b.txt").write_text("1 qid:2 4:1\n0 qid:2 1:1\n1 qid:1 3:7\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 4:1\n0 qid:2 1:1\n1 qid:3 3:7\n")
     parts = partitions(tmp_path)
     assert parts.n_features == 4
     first, second = parts.local().parts
     assert first.qid.tolist() == [1]
-    assert second.qid.tolist() == [2]
-    np.testing.assert_array_equal(first.X, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 7, 0]])
+    assert second.qid.tolist() == [2, 3]
+    np.testing.assert_array_equal(first.X, [[1, 0, 0, 0], [0, 1, 0, 0]])
+
+
+def test_a_query_in_two_files_is_refused_with_both_names(client, tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n0 qid:2 2:1\n")
+    (tmp_path / "b.txt").write_text("1 qid:2 4:1\n")
+    with pytest.raises(DataError, match=r"query 2 is in .*a.txt and in .*b.txt; put all rows of"):
+        partitions(tmp_path)
 
 
 def test_the_first_letor_file_says_where_feature_ids_start(client, tmp_path):
@@ -135,46 +180,34 @@ def test_parts_of_a_store_map_their_own_range(client, tmp_path):
 
 def test_query_ids_that_are_text_in_one_file_are_text_in_all(client, tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:7 1:1\n")
-    (tmp_path / "b.txt").write_text("1 qid:x 1:1\n0 qid:7 1:2\n")
+    (tmp_path / "b.txt").write_text("1 qid:x 1:1\n0 qid:8 1:2\n")
     parts = partitions(tmp_path)
-    assert [q.tolist() for q in parts.qid] == [["7"], ["x"]]
-    assert parts.local().parts[0].y.tolist() == [1.0, 0.0]
+    assert [q.tolist() for q in parts.qid] == [["7"], ["x", "8"]]
+    (tmp_path / "c.txt").write_text("1 qid:7 1:1\n")
+    with pytest.raises(DataError, match=r"query 7 is in .*a.txt and in .*c.txt"):
+        partitions(tmp_path)
 
 
-# --- regrouping ------------------------------------------------------------------------------
+# --- other numbers of partitions -------------------------------------------------------------
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    qid=st.lists(st.integers(0, 6), min_size=1, max_size=30),
-    borders=st.lists(st.integers(1, 29), max_size=4),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=12),
+    borders=st.lists(st.integers(1, 11), max_size=4),
     n_parts=st.one_of(st.none(), st.integers(1, 6)),
 )
-def test_regrouped_parts_are_the_whole_data_in_order_of_first_appearance(qid, borders, n_parts):
-    n = len(qid)
+def test_partitions_are_the_whole_data_in_order(sizes, borders, n_parts):
+    n = sum(sizes)
     X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 3
-    data = RankingData.from_arrays(X, y, qid=qid)
-    cuts = sorted({0, n, *(b for b in borders if b < n)})
-    raws = [
-        RankingData.from_arrays(X[lo:hi], y[lo:hi], qid=qid[lo:hi]) for lo, hi in pairwise(cuts)
-    ]
-    parts = Partitions._of_raws(
-        Partitions.from_list(raws[:1]).backend, raws, list(map(str, cuts)), n_parts
-    )
+    data = RankingData.from_arrays(X, y, group_sizes=sizes)
+    cuts = sorted({0, len(sizes), *(b for b in borders if b < len(sizes))})
+    raws = [consecutive(data, lo, hi) for lo, hi in pairwise(cuts)]
+    parts = Partitions._of_parts(LocalBackend(), raws, list(map(str, cuts[:-1])), n_parts=n_parts)
     same(whole(parts), data)
     assert [q.tolist() for q in parts.qid] == [part.qid.tolist() for part in parts.parts]
     assert [s.tolist() for s in parts.sizes] == [part.sizes.tolist() for part in parts.parts]
-    assert n_parts is None or len(parts) <= n_parts
-
-
-def test_weights_and_names_of_a_cut_query_stay_with_its_rows(client):
-    qid, weight = np.array([1, 1, 2, 1]), np.array([1.0, 2.0, 3.0, 4.0])
-    X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 1.0])
-    cut = [da.from_array(a, chunks=(2, *a.shape[1:])) for a in (X, y, qid, weight)]
-    first, second = partitions(tuple(cut)).local().parts
-    assert first.X.ravel().tolist() == [0.0, 1.0, 3.0]
-    assert first.sample_weight.tolist() == [1.0, 2.0, 4.0]
-    assert second.X.ravel().tolist() == [2.0]
+    assert len(parts) == len(raws) if n_parts is None else len(parts) <= n_parts
 
 
 def test_dask_knows_what_a_part_weighs():
@@ -217,9 +250,9 @@ def test_a_query_that_only_its_blocks_together_make_too_large_is_named(cluster_o
         partitions(arrays(one, 15), client=client)
 
 
-def test_a_block_that_no_worker_can_hold_is_reported(cluster_of):
+def test_a_block_that_no_worker_can_hold_is_named_by_its_first_query(cluster_of):
     client = cluster_of(1, memory_limit="1kB")
-    with pytest.raises(ClusterError, match="larger than the memory limit of every worker"):
+    with pytest.raises(DataError, match=r"the part that begins with query 0 takes about 1\.\d+ kB"):
         partitions(arrays(DATA, 45), client=client)
 
 
@@ -293,8 +326,6 @@ def test_the_parts_of_a_worker_are_one_task_and_come_back_in_order(client):
     )[1]
     firsts = [int(part.qid[0]) for part in parts.local().parts]
     assert parts.map(_first_query) == firsts
-    rows = [(parts.parts[k],) for k in (3, 1)]
-    assert parts.map_rows(_first_query, rows, [3, 1]) == [firsts[3], firsts[1]]
     assert calls[0] == len(parts._by_worker()) <= 2
     assert sorted(part for own, _ in parts._by_worker() for part in own) == list(range(5))
 

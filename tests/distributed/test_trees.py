@@ -20,8 +20,8 @@ from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.fitting import fit
 from rankwright.distributed.partitions import Partitions, largest_of_all, partitions
 from rankwright.distributed.tree_machine import PartDescents
-from rankwright.distributed.trees import NetworkBrokenError, fit_trees
-from rankwright.errors import UsageError
+from rankwright.distributed.trees import NetworkBrokenError, PartitionedTrees
+from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
 from rankwright.models.boosting import Boost
@@ -29,6 +29,13 @@ from rankwright.models.trees import empty_forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.base import ranker
+
+
+def grown(model, loss, parts, **options):
+    """Return the trees after the last round."""
+    *_, last = PartitionedTrees(model).rounds(loss, parts, **options)
+    return last.model()
+
 
 # --- one machine, without a cluster ------------------------------------------------------------
 
@@ -184,6 +191,9 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     assert resumed.resumed_from_ == 4
     assert resumed.model_.text == whole.model_.text
     assert resumed.curve_ == whole.curve_
+    other = partitions(small_data(), client=client, n_parts=3)
+    with pytest.raises((UsageError, DataError), match="training data"):
+        fit(fresh(), other, checkpoint=Checkpoint(folder, every=2, resume=True))
 
 
 @pytest.mark.parametrize(("every", "machines"), [(1, 2), (20, 1)])
@@ -209,8 +219,8 @@ def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     scope = {"__name__": "__main__", "Squared": Squared}
     exec("class Own(Squared):\n    pass\n", scope)  # noqa: S102
     parts = partitions(small_data(queries=8), client=client, n_parts=1)
-    own = fit_trees(SMALL, scope["Own"](), parts, callback=Onlooker())
-    assert own.text == fit_trees(SMALL, Squared(), parts, callback=Onlooker()).text
+    own = grown(SMALL, scope["Own"](), parts)
+    assert own.text == grown(SMALL, Squared(), parts).text
 
 
 def test_bins_are_made_of_all_rows_or_of_about_as_many_as_they_need(client, monkeypatch):
@@ -232,7 +242,7 @@ def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
     broken = "def bind(self, data, n_jobs=None):\n        raise ZeroDivisionError('mine')\n"
     exec(f"class Broken(Squared):\n    {broken}", scope)  # noqa: S102
     with pytest.raises(ZeroDivisionError, match="mine"):
-        fit_trees(SMALL, scope["Broken"](), parts, callback=Onlooker(), start=empty_forest(0.0, 6))
+        grown(SMALL, scope["Broken"](), parts, start=empty_forest(0.0, 6))
     assert len(begun) == 1
     assert trees.MACHINES == {}
 
@@ -242,7 +252,7 @@ def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
     monkeypatch.setattr(trees, "PATIENCE", 0.1)
     monkeypatch.setattr(trees, "_threads", lambda _: {})
     with pytest.raises(ClusterError) as error:
-        fit_trees(SMALL, loss("squared"), parts, callback=Onlooker())
+        grown(SMALL, loss("squared"), parts)
     assert str(error.value) == (
         "trees cannot grow beyond round 0: no worker is left. No checkpoint was written; begin "
         "again, with one."
@@ -266,7 +276,7 @@ def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
 def test_lbfgs_directions_are_refused(client):
     parts = partitions(small_data(queries=4), client=client, n_parts=1)
     with pytest.raises(UsageError, match="direction='lbfgs' needs the gradients of all"):
-        fit_trees(replace(SMALL, direction="lbfgs"), loss("squared"), parts, callback=Onlooker())
+        grown(replace(SMALL, direction="lbfgs"), loss("squared"), parts)
 
 
 def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
@@ -283,19 +293,15 @@ def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
         parts = partitions(data, client=client, n_parts=4)
         victim = min(client.run(os.getpid).values())
 
-        class Killer(Onlooker):
-            wants_train = False
-
-            def on_iteration(self, t, value, train, valid):
-                if t == 4:
-                    threading.Timer(0.01, os.kill, (victim, 9)).start()
-                return super().on_iteration(t, value, train, valid)
-
-        callback = Killer()
-        grown = fit_trees(model, loss("squared"), parts, callback=callback)
+        rounds = []
+        for round_ in PartitionedTrees(model).rounds(loss("squared"), parts):
+            rounds.append(round_)
+            if len(rounds) == 4:
+                threading.Timer(0.01, os.kill, (victim, 9)).start()
         assert victim not in client.run(os.getpid).values()
-    assert len(callback.values) == 12  # no round is shown twice
-    np.testing.assert_allclose(grown.scores(data.X), one.scores(data.X), rtol=1e-7)
+    assert [round_.number for round_ in rounds] == list(range(1, 13))  # each is yielded once
+    forest = rounds[-1].model()
+    np.testing.assert_allclose(forest.scores(data.X), one.scores(data.X), rtol=1e-7)
 
 
 def test_only_what_another_network_may_not_have_is_tried_again():

@@ -224,8 +224,6 @@ RUNS = {
     "linear": ("ranknet", {"model": rw.models.Linear()}),
     "noisy": ("xendcg", {"model": rw.models.Linear()}),
     "network": ("listnet", {"model": rw.models.Network(hidden_layer_sizes=(3,), epochs=4)}),
-    "prank": ("prank", {"n_passes": 5}),
-    "passive_aggressive": ("pamir", {"n_steps": 50}),
     "factorization": ("cofirank", {"n_factors": 2}),
 }
 

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses import loss
-from rankwright.models.factor_problem import BlockProblem, FactorProblem, Lists
+from rankwright.models.factor_problem import BlockProblem, FactorProblem, factor_scores
 
 USERS, ITEMS, FACTORS = 5, 6, 2
 
@@ -19,17 +19,8 @@ def some_data(seed=0):
 
 
 def problem_of(name, data, **params):
-    made = loss(name, **params)
-    return FactorProblem(
-        Lists(data.X, data.indptr),
-        made.bind(data),
-        float(USERS),
-        n_factors=FACTORS,
-        l2=0.3,
-        l2_bias=0.07,
-        levels=not made.traits.shift_invariant,
-        difference=made.traits.difference,
-    )
+    sizes = {"n_factors": FACTORS, "l2": 0.3, "l2_bias": 0.07}
+    return FactorProblem(data, loss(name, **params), **sizes)
 
 
 def point(problem, seed=1):
@@ -43,7 +34,7 @@ def test_scores_and_penalty_are_those_of_the_formula():
     U, level, V, b = problem.parts(theta)
     q, X = data.query_of_row(), data.X.toarray()
     s = level[q] + X @ b + np.einsum("if,if->i", U[q], X @ V)
-    assert problem.scores(theta) == pytest.approx(s)
+    assert problem.scores(problem.parts(theta)) == pytest.approx(s)
     penalty = 0.3 / 2 * ((U**2).sum() / USERS + (V**2).sum())
     penalty += 0.07 / 2 * ((level**2).sum() / USERS + (b**2).sum())
     value = loss("squared").bind(data).value(s) / USERS + penalty
@@ -56,31 +47,39 @@ def test_a_user_who_is_not_there_has_the_biases_alone():
     problem = problem_of("squared", data)
     U, level, V, b = problem.parts(point(problem))
     no_user = np.full(USERS, -1)
-    assert Lists(data.X, data.indptr).scores(no_user, U, V, b, level) == pytest.approx(data.X @ b)
+    assert factor_scores(data, no_user, U, level, V, b) == pytest.approx(data.X @ b)
 
 
+SIDES = pytest.mark.parametrize(
+    "sides", [{"users": u, "items": i} for u, i in ((True, True), (True, False), (False, True))]
+)
+
+
+@SIDES
 @pytest.mark.parametrize("name", ["squared", "ranknet", "listnet"])
-def test_the_gradient_is_that_of_the_value(name):
+def test_the_gradient_is_that_of_the_value(name, sides):
     problem = problem_of(name, some_data())
-    theta, gradient = point(problem), np.empty(problem.size)
-    assert problem.grad(theta, gradient) == pytest.approx(problem.value(theta))
-    steps = 1e-6 * np.eye(problem.size)
-    gradients = [(problem.value(theta + h) - problem.value(theta - h)) / 2e-6 for h in steps]
-    assert gradient == pytest.approx(np.array(gradients), abs=1e-6)
+    theta = point(problem)
+    block = BlockProblem(problem, theta, **sides)
+    gradient, value = np.empty(block.size), block.value(block.start)
+    assert block.grad(block.start, gradient) == value
+    steps = 1e-6 * np.eye(block.size)
+    ends = [
+        (problem.value(block.at(block.start + h)), problem.value(block.at(block.start - h)))
+        for h in steps
+    ]
+    assert gradient == pytest.approx(np.array([(a - b) / 2e-6 for a, b in ends]), abs=1e-6)
 
 
-@pytest.mark.parametrize("users", [True, False])
-def test_a_block_is_the_problem_with_the_rest_held(users):
+@SIDES
+def test_a_block_is_the_problem_with_the_rest_held(sides):
     problem = problem_of("squared", some_data())
     theta = point(problem)
-    block = BlockProblem(problem, theta, users=users)
-    whole, gradient = np.empty(problem.size), np.empty(block.size)
-    value = problem.grad(theta, whole)
-    assert block.grad(block.start, gradient) == pytest.approx(block.value(block.start))
-    assert gradient == pytest.approx(whole[problem.part_of(users=users)])
+    block = BlockProblem(problem, theta, **sides)
+    assert (block.at(block.start) == theta).all()
     other = point(problem, 2)[: block.size]
     assert block.value(other) - block.value(block.start) == pytest.approx(
-        problem.value(block.at(other)) - value
+        problem.value(block.at(other)) - problem.value(theta)
     )
 
 
@@ -91,7 +90,7 @@ def test_a_block_is_the_problem_with_the_rest_held(users):
 )
 def test_planes_touch_from_below(name, params, users):
     problem = problem_of(name, some_data(), **params)
-    block = BlockProblem(problem, point(problem), users=users)
+    block = BlockProblem(problem, point(problem), users=users, items=not users)
     at, others = block.start, [point(problem, k)[: block.size] for k in range(3, 9)]
     a, b, value = block.cut(at)
     assert a @ at + b == pytest.approx(value)

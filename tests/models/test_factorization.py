@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
-from small_data import Onlooker
 
 from rankwright.core.types import SolveResult
 from rankwright.data.ranking_data import RankingData
@@ -30,10 +29,13 @@ def ratings(users=12, items=8, share=0.7, seed=0):
 DATA = ratings()
 
 
-def fit(name="query_offset", data=DATA, callback=None, solver=None, start=None, **params):
+def rounds(name="query_offset", data=DATA, valid=None, solver=None, start=None, **params):
     model = Factorization(**{"l2": 0.3, "n_factors": 8, **params})
-    how = {"callback": callback or Onlooker(), "solver": solver, "start": start}
-    return model.fit(loss(name), data, **how, random_state=1)
+    return [*model.rounds(loss(name), data, valid, solver=solver, start=start, random_state=1)]
+
+
+def fit(*args, **params):
+    return rounds(*args, **params)[-1].model()
 
 
 def rated_by(fitted, user):
@@ -68,9 +70,10 @@ def test_with_enough_factors_it_is_the_trace_norm_problem(method):
 
 
 def test_vectors_vanish_from_the_largest_penalty_on():
-    callback = Onlooker(ratings(seed=4))
-    fit(l2="auto", callback=callback, **EXACT)
-    assert len(callback.values) == len(SHARES)
+    path = rounds(l2="auto", valid=ratings(seed=4), **EXACT)
+    assert [r.number for r in path] == [*range(1, len(SHARES) + 1)]
+    penalties = np.array([r.model().l2 for r in path])
+    assert penalties / penalties[0] == pytest.approx(np.array(SHARES) / SHARES[0])
     half = fit(l2="auto").l2
     below, above = (fit(l2=2 * half * share, **EXACT) for share in (0.97, 1.03))
     assert np.abs(below.user_factors).max() > 0.01
@@ -153,19 +156,20 @@ def test_it_goes_on_from_a_start():
         fit(start=first, n_factors=3)
 
 
-def test_the_best_round_on_valid_is_kept():
-    callback = Onlooker(ratings(seed=4), keep=3)
-    fitted = fit(callback=callback)
-    assert len(callback.values) > 3
-
-    class Until3(Onlooker):
-        def best(self):
-            return min(self.last, 3)
-
-    kept = fit(callback=Until3(callback.valid))
-    assert kept.scores_of(DATA) == pytest.approx(callback.train_scores[2])
-    assert kept.scores_of(callback.valid) == pytest.approx(callback.valid_scores[2])
-    assert fitted.l2 == 0.3
+@pytest.mark.parametrize(
+    ("method", "turns"), [("als", [*range(1, 7)]), ("joint", [1]), ("alternating", [1, 2, 3])]
+)
+def test_there_is_a_round_for_each_turn(method, turns):
+    valid = ratings(seed=4)
+    limits = {"max_iter": 6, "n_rounds": 3, "tol": 0.0}
+    path = rounds("ranknet", valid=valid, method=method, n_factors=2, **limits)
+    assert [r.number for r in path] == turns
+    models = [r.model() for r in path]
+    for each, model in zip(path, models, strict=True):
+        assert each.valid_scores == pytest.approx(model.scores_of(valid))
+        assert each.loss == model.solution.value == model.solution.curve[-1]
+        assert each.state is None
+    assert all(later <= before for before, later in pairwise(r.loss for r in path))
 
 
 def test_items_without_ratings_have_nothing():

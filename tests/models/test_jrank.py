@@ -7,7 +7,7 @@ from rankwright import CofiRank, JRank
 from rankwright.data.ratings import ratings_of_triples
 from rankwright.errors import UsageError
 from rankwright.metrics.evaluation import evaluate
-from rankwright.models import prank
+from rankwright.models import perceptron
 
 USER = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
 ITEM = [0, 1, 2, 0, 1, 1, 2, 3, 0, 3]
@@ -46,13 +46,13 @@ def dual_perceptron(K, grade, visits, averaging):
 @pytest.mark.parametrize("averaging", [True, False])
 @pytest.mark.parametrize("users", [("all",), ("each",), ("all", "each"), ("all", "each", "alike")])
 def test_it_is_the_kernel_perceptron(users, averaging, monkeypatch):
-    seen, walk = [], prank._walk
+    seen, steps = [], perceptron.prank_steps
 
     def recorded(visits, *args):
         seen.append((visits.copy(), args))
-        return walk(visits, *args)
+        steps(visits, *args)
 
-    monkeypatch.setattr(prank, "_walk", recorded)
+    monkeypatch.setattr(perceptron, "prank_steps", recorded)
     own = {"users": users, "n_factors": None, "n_tastes": 2, "threshold_step": 1.0}
     fitted = JRank(**own, n_passes=3, averaging=averaging).fit(DATA)
     K_I, z = kernel_of_items()

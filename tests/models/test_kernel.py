@@ -4,13 +4,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-from small_data import Onlooker, small_data
+from sklearn.metrics.pairwise import pairwise_kernels, polynomial_kernel, rbf_kernel
+from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
-from rankwright.models.kernel import Kernel, inverse_root
+from rankwright.models.kernel import Kernel, inverse_root, named_kernel
 from rankwright.models.linear import PATH
 from rankwright.persist.model_file import load_model
 from rankwright.rankers.linear import RankSVM
@@ -20,10 +20,16 @@ HINGE = loss("pair_hinge")
 EXACT = {"tol": 1e-10, "max_iter": 5000}
 
 
-def fit(data=DATA, chosen=HINGE, callback=None, solver=None, **params):
-    return Kernel(**{"l2": 0.1, **params}).fit(
-        chosen, data, callback=callback or Onlooker(), solver=solver, random_state=3
-    )
+def rounds(data=DATA, chosen=HINGE, valid=None, **options):
+    """Return the rounds of a model; parameters of `Kernel.rounds` are passed to it."""
+    given = {name: options.pop(name, None) for name in ("solver", "start", "n_jobs")}
+    model = Kernel(**{"l2": 0.1, **options})
+    model.check()
+    return list(model.rounds(chosen, data, valid, random_state=3, **given))
+
+
+def fit(data=DATA, chosen=HINGE, **options):
+    return rounds(data, chosen, **options)[-1].model()
 
 
 def scaled(data):
@@ -51,6 +57,25 @@ def by_representer(K, data, l2):
         cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
     )
     return K @ a.value
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_named_kernels_are_those_of_scikit_learn(thin):
+    numbers = {"gamma": 0.3, "degree": 2, "coef0": 0.7}
+    A, B = (small_data(queries=3, features=3, seed=seed).X for seed in (1, 2))
+    if thin:
+        A, B = sparse.csr_array(A), sparse.csr_array(B)
+    for name in ("rbf", "linear", "polynomial"):
+        expected = pairwise_kernels(A, B, metric=name, filter_params=True, **numbers)
+        assert named_kernel(name, A, B, **numbers) == pytest.approx(expected, abs=1e-13)
+
+
+def test_an_intercept_is_fitted_unless_shifts_change_nothing():
+    higher = replace(DATA, y=DATA.y + 7.0)
+    first, second = (fit(data, loss("squared"), **EXACT) for data in (DATA, higher))
+    assert second.scores(DATA.X) == pytest.approx(first.scores(DATA.X) + 7.0, abs=1e-5)
+    assert second.intercept != 0.0
+    assert fit(higher).intercept == 0.0
 
 
 @pytest.mark.parametrize(
@@ -94,12 +119,12 @@ def test_more_landmarks_come_nearer_to_exact():
 
 def test_threads_and_the_order_of_rows_change_nothing():
     data = small_data(queries=130, documents=20, features=3)
-    few = {"exact_below": 100, "n_landmarks": 30, "l2": 0.1}
-    one, five = (Kernel(**few).fit(HINGE, data, callback=Onlooker(), n_jobs=n) for n in (1, 5))
+    few = {"exact_below": 100, "n_landmarks": 30}
+    one, five = (fit(data, n_jobs=n, **few) for n in (1, 5))
     assert (one.scores(data.X, n_jobs=1) == five.scores(data.X, n_jobs=5)).all()
     rows = np.random.default_rng(0).permutation(data.n_documents)
     mixed = RankingData.from_arrays(data.X[rows], data.y[rows], qid=data.query_of_row()[rows])
-    other = Kernel(**few).fit(HINGE, mixed, callback=Onlooker())
+    other = fit(mixed, **few)
     assert (other.weights == one.weights).all()
 
 
@@ -109,11 +134,6 @@ def test_it_says_whether_it_is_exact():
     assert repr(thin) == "rbf kernel, Nystroem: 7 of 40 documents"
     assert len(thin.weights) == 7
     assert not thin.exact
-    said = []
-    RankSVM(model=Kernel(exact_below=39, n_landmarks=7)).fit(
-        DATA, progress=lambda t, text: said.append((t, text))
-    )
-    assert said[0] == (0, "rbf kernel, Nystroem: 7 of 40 documents")
 
 
 @pytest.mark.parametrize("name", ["rbf", "polynomial", "linear"])
@@ -173,22 +193,19 @@ def test_missing_values_are_filled_or_refused():
 
 def test_valid_data_choose_the_penalty_and_rows_keep_their_places():
     valid = small_data(queries=4, documents=10, features=3, seed=9)
-    callback = Onlooker(valid, keep=2)
-    fitted = fit(l2="auto", callback=callback)
-    assert len(callback.values) == len(PATH)
-    assert fitted.scores(DATA.X) == pytest.approx(callback.train_scores[1], abs=1e-9)
-    assert fitted.scores(valid.X) == pytest.approx(callback.valid_scores[1], abs=1e-9)
+    found = rounds(valid=valid, l2="auto")
+    assert [each.number for each in found] == list(range(1, len(PATH) + 1))
+    assert found[1].model().scores(valid.X) == pytest.approx(found[1].valid_scores, abs=1e-9)
 
 
 def test_any_loss_and_a_warm_start():
     for name in ("listnet", "squared", "retarget", "ranknet"):
         first = fit(chosen=loss(name), l2=0.01, **EXACT)
-        again = Kernel(l2=0.01, **EXACT).fit(loss(name), DATA, callback=Onlooker(), start=first)
+        again = fit(chosen=loss(name), l2=0.01, start=first, **EXACT)
         assert again.solution.iterations <= 3
         assert again.scores(DATA.X) == pytest.approx(first.scores(DATA.X), abs=1e-5)
     with pytest.raises(UsageError, match="kernel model fitted to the same documents"):
-        Kernel().fit(HINGE, small_data(queries=4, documents=10, features=3, seed=8),
-                     callback=Onlooker(), start=fit())  # fmt: skip
+        fit(small_data(queries=4, documents=10, features=3, seed=8), start=fit())
 
 
 def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():

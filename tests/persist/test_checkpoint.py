@@ -46,7 +46,6 @@ def renamed(file, **changed):
         ("rankboost", {"n_rounds": 6}, "state", {"s": np.zeros(3)}),
         ("rankboost", {"n_rounds": 6}, "state", {"numbers": None}),
         ("random_forest", {"n_bags": 4}, "added", {"bags": np.frombuffer(b'["x"]', np.uint8)}),
-        ("prank", {"n_passes": 4}, "added", {"sizes": np.zeros(2, np.int64)}),
         ("lambdamart", {"n_estimators": 4}, "added", {"trees": np.full(9, 255, np.uint8)}),
         ("gbdt", {"n_estimators": 4}, "state", {"watch.rounds": np.zeros(1, np.int64)}),
     ],

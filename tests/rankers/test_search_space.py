@@ -4,16 +4,19 @@ from dataclasses import fields
 
 import pytest
 from cases import each
+from optuna.distributions import (
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from rankwright import registry
 from rankwright.models.trees import Trees
 from rankwright.rankers.base import ranker
 from rankwright.rankers.search_space import (
     OF_MODELS,
-    Choice,
-    Floats,
-    Ints,
-    Log,
+    contains,
+    distributions,
     given_parameters,
     space_of,
 )
@@ -29,9 +32,9 @@ def test_a_space_holds_the_defaults_of_parameters_that_exist(name):
         space = space_of(made)
         assert space, made
         parameters = made.get_params(deep=True)
-        for parameter, domain in space.items():
+        for parameter, domain in distributions(space).items():
             value = parameters[parameter]
-            assert domain.holds(value) or value == "auto" or parameter in DECIDED_BY_THE_DATA
+            assert contains(domain, value) or value == "auto" or parameter in DECIDED_BY_THE_DATA
             made.set_params(**{parameter: value})
         made.make_model()
 
@@ -68,15 +71,20 @@ def test_none_takes_a_parameter_of_the_model_out():
 
 
 @pytest.mark.parametrize(
-    ("domain", "inside", "outside"),
+    ("values", "inside", "outside"),
     [
-        (Ints(2, 5), 5, 6),
-        (Ints(2, 5), 2, 2.5),
-        (Floats(0.5, 1.0), 1, 1.1),
-        (Log(0.1, 10.0), 0.1, 0.0),
-        (Choice("a", None), None, "b"),
+        ((2, 5), 5, 6),
+        ((2, 5), 2, 2.5),
+        ((0.5, 1.0), 1, 1.1),
+        ((0.1, 10.0, "log"), 0.1, 0.0),
+        (["a", None], None, "b"),
+        ([(4,), (3, 2)], (3, 2), (3,)),
+        (IntDistribution(7, 63, step=4), 11, 12),
+        (FloatDistribution(0.0, 1.0, step=0.25), 0.75, 0.7),
+        (CategoricalDistribution(["a", 1]), 1, 2),
     ],
 )
-def test_a_domain_knows_its_values(domain, inside, outside):
-    assert domain.holds(inside)
-    assert not domain.holds(outside)
+def test_a_distribution_contains_the_values_of_its_space(values, inside, outside):
+    distribution = distributions({"x": values})["x"]
+    assert contains(distribution, inside)
+    assert not contains(distribution, outside)

@@ -9,8 +9,9 @@ from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss as make_loss
 from rankwright.losses.position_svm import PositionSVM
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.solvers.bundle import Bundle, minimise_over_simplices
+from rankwright.solvers.bundle import Bundle, _Search
 from rankwright.solvers.column_generation import ColumnGeneration
+from rankwright.solvers.planes import minimise_over_simplices
 
 
 @pytest.mark.parametrize("solver", [Bundle, ColumnGeneration])
@@ -47,6 +48,19 @@ def test_rounds_of_a_difference_never_climb_and_end_below_the_start():
     assert again.value <= found.value * (1 + 1e-9)
 
 
+def test_planes_of_a_difference_stay_below_it_after_ties_are_separated():
+    loss, data = PositionSVM(ties="score"), some_data(5, queries=10, size=12)
+    problem = problem_of(loss, data)
+    search = _Search(problem)
+    w = search.separate_ties(np.zeros(3))
+    search.linearise(w)
+    u, c = problem.concave_part(w)
+    for v in np.random.default_rng(0).normal(size=(20, 3)):
+        highest = max(search.planes._A @ v + search.planes._b)
+        assert highest <= problem.cut(v)[2] - u @ v + 1e-9
+    assert c == pytest.approx(problem.concave_part(w)[1])
+
+
 def test_what_it_cannot_do_is_reported():
     data = some_data()
     with pytest.raises(UsageError, match="give l2 above 0"):
@@ -55,8 +69,9 @@ def test_what_it_cannot_do_is_reported():
         ColumnGeneration().solve(problem_of(PositionSVM(), data, l2=0.0))
     with pytest.raises(IncompatibleError, match="column_generation needs a convex loss"):
         ranker("dorm", solver="column_generation").fit(data)
-    with pytest.raises(IncompatibleError, match="needs a loss that is unchanged by shifts"):
-        Ranker("squared", solver="column_generation").fit(data)
+    for solver in ("bundle", "column_generation"):
+        with pytest.raises(IncompatibleError, match="needs a loss that is unchanged by shifts"):
+            Ranker("squared", solver=solver).fit(data)
     with pytest.raises(IncompatibleError, match="bundle needs a convex loss, or a difference"):
         Ranker("lambdarank", solver="bundle").fit(data)
 
@@ -98,7 +113,7 @@ def test_the_nearest_point_of_a_segment_to_the_origin():
     """Planes (1, 1) and (1, -3) of equal height: the shortest mean of the two is (1, 0)."""
     A = np.array([[1.0, 1.0], [1.0, -3.0]])
     x = np.array([0.0, 1.0])
-    minimise_over_simplices(A @ A.T, np.zeros(2), x)
+    minimise_over_simplices(A @ A.T, np.zeros(2), x, block=np.zeros(2, int))
     assert x == pytest.approx([0.75, 0.25])
 
 
@@ -109,5 +124,5 @@ def test_few_steps_tell_how_far_they_are():
     best = optimum(G, b, block, [1.0])
     for steps in (0, 3, 10, 30):
         x = np.append(1.0, np.zeros(39))
-        gap = minimise_over_simplices(G, b, x, tolerance=0.0, max_steps=steps)
+        gap = minimise_over_simplices(G, b, x, block=block, tolerance=0.0, max_steps=steps)
         assert 0.5 * x @ G @ x - b @ x - best <= gap + 1e-7

@@ -14,7 +14,9 @@ class Weights(Target):
 
     def write(self, job):
         """Return weights.txt."""
-        lines = [f"{n} {w!r}\n" for n, w in zip(job.names, job.model.coef.tolist(), strict=True)]
+        weights = [*job.model.coef.tolist(), job.model.intercept]
+        names = (*job.names, "intercept")
+        lines = [f"{name} {w!r}\n" for name, w in zip(names, weights, strict=True)]
         return Written(
             files={"weights.txt": "".join(lines).encode()},
             epsilon=DOUBLE,
@@ -26,6 +28,7 @@ class Weights(Target):
         """Return the scores of the weights in the file."""
         try:
             lines = (folder / "weights.txt").read_text(encoding="utf-8").splitlines()
-            return X @ np.array([float(line.split()[1]) for line in lines])
+            *weights, intercept = [float(line.split()[1]) for line in lines]
+            return X @ np.array(weights) + intercept
         except (ValueError, IndexError) as error:
             raise ParityError(f"weights.txt cannot be read: {error}") from None

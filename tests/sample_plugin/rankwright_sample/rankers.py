@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import rankwright as rw
-from rankwright.rankers.search_space import Log
 
 
 class HuberRanker(rw.Ranker):
@@ -24,7 +23,7 @@ class HuberRanker(rw.Ranker):
     name = "sample_ranker"
     loss_class = "sample_huber"
     model_class = "linear"
-    search_space: ClassVar[dict] = {"delta": Log(0.1, 10.0)}
+    search_space: ClassVar[dict] = {"delta": (0.1, 10.0, "log")}
 
     def __init__(
         self,

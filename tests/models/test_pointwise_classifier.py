@@ -9,7 +9,7 @@ from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.models.classifier import Classifier
+from rankwright.models.pointwise import Classifier
 from rankwright.rankers.base import Ranker, ranker
 
 DATA = small_data(queries=12)

@@ -7,8 +7,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.all_threshold import AllThreshold
 from rankwright.metrics.evaluation import evaluate
-from rankwright.models import prank
-from rankwright.models.prank import _walk
+from rankwright.models import perceptron as module
+from rankwright.models.perceptron import prank_steps
 from rankwright.rankers.base import ranker
 
 
@@ -20,7 +20,8 @@ def walk(X, grade, passes=1, weight=None, step=1.0):
     cells = (np.arange(0, n * d + 1, d), np.tile(np.arange(d), n), X.ravel())
     weight = np.ones(n) if weight is None else np.array(weight)
     for _ in range(passes):
-        t = _walk(np.arange(n), *cells, np.ones(d), np.array(grade), weight, step, t, w, late, b)
+        prank_steps(np.arange(n), *cells, np.ones(d), np.array(grade), weight, step, t, w, late, b)
+        t += n
     return w, b, w - late / t
 
 
@@ -87,9 +88,9 @@ def perceptron(data, monkeypatch, **params):
 
     def look(visits, *more):
         seen.append((visits.tolist(), more[6]))
-        return _walk(visits, *more)
+        prank_steps(visits, *more)
 
-    monkeypatch.setattr(prank, "_walk", look)
+    monkeypatch.setattr(module, "prank_steps", look)
     ranker("prank", n_passes=2, **params).fit(data)
     return [visits for visits, _ in seen], seen[0][1]
 
