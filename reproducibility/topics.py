@@ -87,7 +87,7 @@ def ridge(X: Any, *, loss: str, l2: Sequence[float], **parameters: Any) -> Metho
             ranker = rw.ranker(
                 "ranker", loss=rw.loss(loss, **parameters), model=model, solver="tron", n_jobs=1
             )
-            fitted = ranker.fit(documents, start=fitted)
+            fitted = ranker.fit(documents, init_model=fitted)
             yield fitted.coef_
 
     return path

@@ -40,6 +40,7 @@ from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
 from rankwright.rankers.inputs import ranking_data, valid_data
+from rankwright.rankers.out_of_fold import round_parameter
 from rankwright.rankers.search_space import (
     as_plain,
     contains,
@@ -48,7 +49,6 @@ from rankwright.rankers.search_space import (
     space_of,
     user_space,
 )
-from rankwright.rankers.selection import ROUNDS
 
 if TYPE_CHECKING:
     import optuna
@@ -481,7 +481,7 @@ class Search:
 
     def _rounds(self, best: list[int]) -> dict[str, int]:
         """Return the parameter for the mean number of rounds, of a model that has one."""
-        name = ROUNDS.get(self.ranker.model_name)
+        name = round_parameter(self.ranker)
         if name is None or not best:
             return {}
         own = self.ranker._has_own_model() and name in self.ranker.get_params(deep=False)

@@ -49,7 +49,7 @@ def fit(
     *,
     client: Any = None,
     n_parts: int | None = None,
-    start: Ranker | None = None,
+    init_model: Ranker | None = None,
     callbacks: Sequence[IterationCallback] = (),
     progress: Progress | bool | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
@@ -70,7 +70,7 @@ def fit(
         The cluster; by default the last client that was created.
     n_parts
         Number of partitions of ``train``. Results depend on the partitions, but not on the workers.
-    start, callbacks, progress, checkpoint
+    init_model, callbacks, progress, checkpoint
         As for `Ranker.fit`; checkpoints only for trees.
     **options
         Options of the readers of ``train`` and ``valid``, if these are files or frames.
@@ -100,19 +100,20 @@ def fit(
         return ranker.fit(
             concatenate(parts.parts),
             eval_set=valid,
-            start=start,
+            init_model=init_model,
             callbacks=callbacks,
             progress=progress,
             checkpoint=checkpoint,
         )
     _warn_of_training_data(parts, valid)
     _refuse_positions(ranker, parts)
-    model = ranker.make_model()
+    model: Any = ranker.make_model()
+    ranker.solver_for(model)  # raises under the name of the model
     kept = ranker._checkpoint(checkpoint, model)
-    over_parts: Any = PartitionedTrees(model, kept)  # type: ignore[arg-type]
-    if ranker.model_name == "linear":
-        over_parts = PartitionedLinear(model)  # type: ignore[arg-type]
-    inputs = _inputs(ranker, parts, valid, start, with_digest=kept is not None)
+    over_parts: Any = PartitionedLinear(model)
+    if ranker.model_name == "trees":
+        over_parts = PartitionedTrees(model, kept)
+    inputs = _inputs(ranker, parts, valid, init_model, with_digest=kept is not None)
     show = progress_function(progress, ranker.verbose)
     result, history = ranker._run(over_parts, inputs, callbacks, show, kept)
     ranker._finish_run(result, history)
@@ -148,7 +149,7 @@ def _refuse_positions(ranker: Ranker, parts: Partitions) -> None:
 
 
 def _inputs(
-    ranker: Ranker, parts: Partitions, valid: Any, start: Ranker | None, *, with_digest: bool
+    ranker: Ranker, parts: Partitions, valid: Any, init_model: Ranker | None, *, with_digest: bool
 ) -> FitData:
     evaluators = None
     if isinstance(valid, Partitions):
@@ -159,7 +160,7 @@ def _inputs(
         data=parts,
         valid=valid,
         eval_sets={"valid": valid} if isinstance(valid, RankingData) else {},
-        start=None if start is None else ranker._start_of(start, parts),
+        start=None if init_model is None else ranker._fitted_start(init_model, parts),
         digest=hashlib.sha256(digests.encode()).hexdigest() if with_digest else None,
         evaluators=evaluators,
     )

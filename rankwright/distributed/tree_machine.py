@@ -1,14 +1,14 @@
-"""One machine of LightGBM's network, in a process of its own beside a Dask worker.
+"""One machine of LightGBM's network, in a separate process next to a Dask worker.
 
-When a machine of LightGBM's network is lost, the others may end with an error, spin for ever or
-abort, whichever comes first. A process that is none of Dask's can do so without harm: it is ended,
-the worker and its parts of the data stay, and another network begins where the last one stood.
+If a machine of LightGBM's network is lost, the other machines end with an error, loop for ever or
+abort. In a separate process this does no harm: the process is killed, the worker keeps its
+partitions, and another network continues.
 
     python -m rankwright.distributed.tree_machine
 
-prints the port on which it takes calls, from this machine alone and with the key that it reads
-from standard input. It ends with its worker, whose death closes that input, and when no call
-has come for a quarter of an hour.
+prints the port on which it accepts calls, from this machine only and with the key that it reads
+from standard input. It ends if that input is closed, as by the end of its worker, and after 15
+minutes without a call.
 """
 
 from __future__ import annotations
@@ -197,17 +197,17 @@ def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
 
 
 class PartDescents:
-    """The runs of some parts, in the form that `Trees.grow` takes.
+    """The gradients of several partitions, with the methods of one `Descent`.
 
-    Every part binds the loss and samples rows and queries for itself, from streams named by its
-    number, so that nothing depends on which parts a machine has.
+    Each partition binds the loss and samples rows and queries separately, with random streams
+    numbered by the partition, so that results do not depend on the partitions of a machine.
 
     Parameters
     ----------
     parts
-        The number of each, the number of its first query among all, and the part.
+        Number of each partition, number of its first query in all the data, and the partition.
     largest
-        What the loss has to know of all the data, where it asks for it.
+        Maximum over all the data, for losses with the trait.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class PartDescents:
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
-        one_query = parts[0][2].select([0])  # for the columns, which are the same for all parts
+        one_query = parts[0][2].select([0])  # columns are the same for all partitions
         self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
@@ -249,7 +249,7 @@ class PartDescents:
         return self._common.columns(t)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the next round needs beside the scores."""
+        """Return the state of the losses."""
         return {
             f"{number}.{name}": array
             for number, run in zip(self._numbers, self._runs, strict=True)
@@ -257,15 +257,16 @@ class PartDescents:
         }
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Continue as the runs that had this `state`."""
+        """Restore this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
-            begin = f"{number}."
-            own = {k.removeprefix(begin): v for k, v in kept.items() if k.startswith(begin)}
-            run.load_state(own)
+            prefix = f"{number}."
+            run.load_state(
+                {k.removeprefix(prefix): v for k, v in kept.items() if k.startswith(prefix)}
+            )
 
     @property
     def samples(self) -> bool:
-        """Whether rounds differ by what they sample."""
+        """Whether rounds sample rows or columns."""
         return self._common.samples
 
 
@@ -273,21 +274,21 @@ class PartDescents:
 
 
 def main() -> None:
-    """Take calls until the caller hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+    """Accept calls until the caller closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     key = sys.stdin.buffer.read(32)
     threading.Thread(target=_end_with_worker, daemon=True).start()
     with Listener(("127.0.0.1", 0), authkey=key) as listener:
         sys.stdout.write(f"{listener.address[1]}\n")
         sys.stdout.flush()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
-        _import_lightgbm()  # while the worker has other things to do
+        _import_lightgbm()  # while the worker does other work
         with listener.accept() as caller:
             answer_calls(caller)
 
 
 def answer_calls(caller: Any) -> None:
-    """Make a machine, and call its methods, as the caller asks."""
+    """Build a machine and call its methods for the caller."""
     machine: TreeMachine | None = None
     while caller.poll(_IDLE):
         try:
@@ -305,41 +306,21 @@ def answer_calls(caller: Any) -> None:
 
 
 def send(connection: Any, value: Any) -> None:
-    """Send what `receive` on the other side returns; losses may come from a user's own script.
-
-    Arrays follow the message as they lie in memory: parts of the data are large.
-    """
+    """Send a value; cloudpickle also sends losses that are defined in a user's script."""
     import cloudpickle  # type: ignore[import-untyped]
 
-    buffers: list[pickle.PickleBuffer] = []
-    message = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    connection.send_bytes(pickle.dumps([view.nbytes for view in views]))
-    connection.send_bytes(message)
-    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
-        for view in views:
-            stream.sendall(view)
+    connection.send_bytes(cloudpickle.dumps(value, protocol=5))
 
 
 def receive(connection: Any) -> Any:
-    """Return what the other side sent."""
-    sizes, message = pickle.loads(connection.recv_bytes()), connection.recv_bytes()  # noqa: S301
-    buffers = [np.empty(size, np.uint8) for size in sizes]
-    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
-        for buffer in buffers:
-            rest = memoryview(buffer.data)
-            while rest:
-                count = stream.recv_into(rest)
-                if count == 0:
-                    raise EOFError
-                rest = rest[count:]
-    return pickle.loads(message, buffers=buffers)  # noqa: S301
+    """Return a value that the other side sent."""
+    return pickle.loads(connection.recv_bytes())  # noqa: S301
 
 
 def _import_lightgbm() -> None:
-    """Import LightGBM without the packages that its other interfaces import if they are there.
+    """Import LightGBM without optional packages of its other interfaces.
 
-    They take most of the time of a process that comes up. The loss may still import them.
+    These take most of the start of a process. The loss may still import them.
     """
     hidden: Any = dict.fromkeys({"sklearn", "pandas", "pyarrow"} - sys.modules.keys())
     sys.modules.update(hidden)
@@ -351,7 +332,7 @@ def _import_lightgbm() -> None:
 
 
 def _end_with_worker() -> None:
-    """Wait for the end of standard input, even while LightGBM does not come back."""
+    """Exit at the end of standard input, even if LightGBM does not return."""
     sys.stdin.buffer.read()
     os._exit(1)
 

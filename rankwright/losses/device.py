@@ -68,8 +68,8 @@ class DeviceLoss:
         self.per_query = self.memory.zeros(len(weight))
         self._compile()
 
-    def grad_queries(self, lo: int, hi: int, s: Any, out: Any) -> None:
-        """Write the gradient of the queries lo:hi to their rows of ``out``, and their values.
+    def grad_queries(self, lo: int, hi: int, s: Any, out: Any) -> Any:
+        """Write the gradient of the queries lo:hi to their rows of ``out``; return their loss.
 
         ``s`` and ``out`` have one number (float64) for each document of the data.
         """
@@ -77,6 +77,7 @@ class DeviceLoss:
         views = (self._weight, cuda.view(self.per_query), cuda.view(part), self._nothing)
         self._launch(self._kernel, lo, hi, seen, *views)
         self._put(lo, hi, part, out)
+        return self.per_query[lo:hi].sum()
 
     def set_iteration(self, t: int) -> None:
         """Take what is sampled in round ``t`` from here on, where anything is."""

@@ -77,7 +77,7 @@ class ImportedTrees(Part):
     def check(self) -> None:
         """Refuse to be fitted."""
         go_on = (
-            "continue it with fit(..., start=ranker) of a ranker with trees such as LambdaMART"
+            "continue it with fit(..., init_model=ranker) of a ranker with trees such as LambdaMART"
             if self.library == "LightGBM"
             else "fit a ranker of Rankwright instead, such as LambdaMART"
         )

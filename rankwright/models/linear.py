@@ -43,13 +43,15 @@ from rankwright.core.types import (
 )
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
 from rankwright.models.linear_objective import LinearObjective
 from rankwright.models.missing import fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import (
     choose_solver,
+    lacking,
+    solver_needs,
     steps_by_column,
     warn_of_unused_iterations,
 )
@@ -226,13 +228,17 @@ class Linear(Part):
             return _fitted(objective, solver.resume(objective, state), fill)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
-        """Return the solver; raise if it does not support the model's penalties."""
+        """Return the solver; raise if it does not support the model's penalties and intercept."""
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
         if self.l1 != 0.0 and not steps_by_column(chosen):
             name = part_name("solvers", chosen)
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
+        if "convex_parts" in solver_needs(chosen) and not loss.traits.shift_invariant:
+            # Planes are cut for problems with a penalty on every variable, the intercept included.
+            missing, name = ["shift_invariant"], part_name("solvers", chosen)
+            raise IncompatibleError(lacking(name, missing, loss, "Use lbfgs or sgd."))
         return chosen
 
     @staticmethod

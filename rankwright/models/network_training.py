@@ -1,278 +1,438 @@
-"""Adam: steps of even length in every weight, over batches of whole queries, for networks.
+"""Training of networks with torch: the forward pass, the batches and the steps.
 
-With g the gradient of a batch, by component and with the means m and v of g and g^2 corrected for
-their start at 0,
+A loss depends only on scores. Autograd passes its gradient g in the scores of a batch back through
+the network,
 
-    m <- b1 m + (1 - b1) g,    v <- b2 v + (1 - b2) g^2                                        (1)
-    w <- w - rate (m / (sqrt(v) + eps) + decay w)                                              (2)
+    dJ/dtheta = (ds/dtheta)' g                                                                 (1)
 
-(`kingma2015adam`, with the decay apart from the gradient as in `loshchilov2019adamw`); b1 = 0.9,
-b2 = 0.999, eps = 1e-8. As in (2) the size of a gradient cancels, one rate serves losses that differ
-by orders of magnitude. The rate follows a schedule over the epochs. Batches come in another order
-in each epoch, sampled from a stream of the seed and the epoch, so that an `AdamState` goes on to
-the same bytes as a run that was never stopped.
+so losses need no second implementation in torch. A step of AdamW (`kingma2015adam`, with the weight
+decay of `loshchilov2019adamw`) follows each batch. Because AdamW normalises the gradient, one
+learning rate fits losses that differ by orders of magnitude.
+
+A batch is a run of whole queries, the same in every epoch; the order of the batches is sampled from
+the seed and the epoch. If the loss is computed on the CPU, a batch is cut into chunks that depend
+only on the data. Threads compute the gradients of the chunks, which are added in order, so the
+result has the same bytes for any number of threads. If the loss is computed on a GPU, a batch is
+one chunk, and features, scores and gradients stay there. Each batch is then recorded as a CUDA
+graph in the second epoch and replayed from then on, and the CPU waits for the GPU only once per
+epoch.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any, Protocol
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.openmp import passive_waiting
+from rankwright.core.parallel import map_ranges
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, AnyArray, Callback
-from rankwright.errors import MissingExtraError, UsageError
-from rankwright.solvers.oracle_log import memory_of, put_back
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
+from rankwright.data.ranking_data import RankingData
+from rankwright.errors import UsageError
+from rankwright.losses.base import bound_loss, device_loss, set_iteration
 
-Arrays = tuple[Any, ...]  # NumPy's, or on a GPU torch's until somebody looks at them
+if TYPE_CHECKING:
+    from rankwright.models.network import Network
 
+with passive_waiting():  # torch may share its OpenMP library with LightGBM
+    import torch
 
-def _step(done: float) -> float:
-    return 1.0 if done < 0.5 else 0.1 if done < 0.75 else 0.01
+_CHUNK_WORK = 1 << 24  # multiplications of a forward pass that are worth a thread
+_CHUNK_DOCUMENTS = 2_048, 16_384
+_SCORED_DOCUMENTS = 1 << 18  # scored together on the GPU
+_MAX_GRAPHS = 2_000
+_GPU_SHARE = 1 / 3  # of its free memory, for features
+_CPU_BYTES = 1 << 30  # for scaled features
+_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
-
-SCHEDULES: dict[str, Callable[[float], float]] = {
-    "constant": lambda _: 1.0,
-    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
-    "linear": lambda done: 1.0 - done,
-    "step": _step,
+_DTYPES = {"single": torch.float32, "double": torch.float64}
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "elu": torch.nn.functional.elu,
 }
 
 
-class BatchProblem(Protocol):
-    """What Adam sees of a model: tensors to change, and gradients by batches."""
-
-    parameters: list[Any]  # torch's leaf tensors
-    decayed: list[bool]  # which of them weight decay pulls to 0
-    n_batches: int
-
-    def begin_epoch(self, t: int, order: Sequence[int]) -> None:
-        """Sample the noise of epoch ``t``, counted from 0; its batches come in this order."""
-
-    def batch_grad(self, t: int, batch: int) -> tuple[Any, list[Any]]:
-        """Return the loss of a batch in epoch ``t`` and its gradient in each parameter."""
-
-    def epoch_value(self, t: int, values: list[Any]) -> float:
-        """Return the loss of epoch ``t`` from those of its batches."""
-
-    def watched_scores(self, callback: Callback) -> tuple[F64 | None, F64 | None]:
-        """Return the scores on training and validation data that ``callback`` wants."""
+def choose_device(device: str) -> str:
+    """Return "cpu" or "cuda"."""
+    if device != "cpu" and torch.cuda.is_available():
+        return "cuda"
+    if device == "cuda":
+        raise UsageError("torch finds no CUDA device here; use device='cpu' or 'auto'.")
+    return "cpu"
 
 
-@dataclass(frozen=True, slots=True)
-class AdamState:
-    """All that is needed to go on with the next epoch.
-
-    Parameters
-    ----------
-    epoch, steps
-        How many were made.
-    weights, first, second
-        The parameters, and m and v of (1).
-    best
-        The parameters after the round that the callback likes best so far.
-    """
-
-    epoch: int
-    steps: int
-    weights: Arrays
-    first: Arrays
-    second: Arrays
-    best: Arrays
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the state as named arrays, for a file."""
-        named: dict[str, AnyArray] = {"adam_so_far": np.array([self.epoch, self.steps])}
-        for kind in ("weights", "first", "second", "best"):
-            for number, array in enumerate(getattr(self, kind)):
-                named[f"adam_{kind}_{number}"] = host_array(array)
-        return named
-
-    @classmethod
-    def restore(cls, named: Mapping[str, AnyArray]) -> AdamState:
-        """Build a state from its own arrays."""
-        epoch, steps = named["adam_so_far"].tolist()
-
-        def all_of(kind: str) -> Arrays:
-            count = sum(name.startswith(f"adam_{kind}_") for name in named)
-            return tuple(named[f"adam_{kind}_{number}"] for number in range(count))
-
-        kinds = [all_of(kind) for kind in ("weights", "first", "second", "best")]
-        return cls(epoch, steps, *kinds)
+@contextmanager
+def torch_settings(*, deterministic: bool) -> Iterator[None]:
+    """Let each operation use one thread and, on demand, only reproducible algorithms."""
+    threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
+    strict = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.set_num_threads(1)
+    if deterministic:
+        os.environ.setdefault(_WORKSPACE, ":4096:8")  # required by torch
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+        torch.set_num_threads(threads)
+        if workspace is None:
+            os.environ.pop(_WORKSPACE, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Adam:
-    """Adam over batches of whole queries; takes every loss that has a gradient.
+class Net(torch.nn.Module):  # type: ignore[misc]
+    """The forward pass of `rankwright.models.fitted_network`, with dropout.
 
     Parameters
     ----------
-    epochs
-        Passes over the data.
-    learning_rate
-        Length of the first steps.
-    schedule : "constant", "cosine", "linear" or "step"
-        How the rate falls over the epochs: not, to 0 along half a cosine or a line, or to a tenth
-        at half of them and to a hundredth at three quarters.
-    weight_decay
-        How strongly matrices of weights are pulled to 0; biases are not.
-    random_state
-        Decides the order of the batches.
+    network
+        Activation, list context, dropout and precision.
+    weights
+        W and b of each layer, and Q, K, V and O of the list context if there is one.
+    output_bias
+        Whether the bias of the score is learned.
+    device
+        "cpu" or "cuda".
     """
 
-    epochs: int = 100
-    learning_rate: float = 0.001
-    schedule: str = "constant"
-    weight_decay: float = 0.0
-    random_state: int = 0
+    def __init__(
+        self, network: Network, weights: Sequence[AnyArray], *, output_bias: bool, device: str
+    ) -> None:
+        super().__init__()
+        self.device, self.dtype = device, _DTYPES[network.precision]
+        self.heads, self.dropout = int(network.list_context), float(network.dropout)
+        self.weights = torch.nn.ParameterList(
+            torch.tensor(array, dtype=self.dtype, device=device) for array in weights
+        )
+        self._activate = _ACTIVATIONS[network.activation]
+        self._n_layers = (len(weights) - (4 if self.heads else 0)) // 2
+        self.weights[2 * self._n_layers - 1].requires_grad_(output_bias)
 
-    def solve(self, problem: BatchProblem, callback: Callback) -> AdamState:
-        """Take steps until all epochs are made, the callback ends the run or Ctrl-C does."""
-        self._check()
-        optimizer = self._optimizer(problem)
-        kept = callback.load_state()
-        if kept is None:
-            state = _state_of(problem, optimizer, 0, 0, ())
-        else:
-            state = AdamState.restore(kept.state)
-            put_back(problem, kept.state)
-            _put_back(problem, optimizer, state)
-        first = state.epoch
-        try:
-            for t in range(first, self.epochs):
-                values = self._epoch(problem, optimizer, t)
-                shown = problem.watched_scores(callback)
-                stop = callback.on_iteration(t + 1, problem.epoch_value(t, values), *shown)
-                steps = len(values)
-                best = None if callback.best() == t + 1 else state.best
-                state = now = _state_of(problem, optimizer, t + 1, state.steps + steps, best)
-                if stop:
-                    break
-                callback.save_state(t + 1, lambda: {**now.arrays(), **memory_of(problem)})  # noqa: B023
-        except KeyboardInterrupt:  # what was learnt so far is kept
-            if state.epoch == first:
-                raise
-            callback.interrupted = True
-        return state
+    def forward(self, x: Any, indptr: I64, noise: Any = None) -> Any:
+        """Return the scores of scaled features in lists that begin at ``indptr``.
 
-    def rate(self, t: int) -> float:
-        """Return the learning rate of epoch ``t``, counted from 0."""
-        return self.learning_rate * SCHEDULES[self.schedule](t / self.epochs)
+        With ``noise``, a torch.Generator, units are dropped.
+        """
+        weights = list(self.weights)
+        *hidden, (weight, bias) = [weights[2 * k : 2 * k + 2] for k in range(self._n_layers)]
+        for hidden_weight, hidden_bias in hidden:
+            x = self._activate(torch.addmm(hidden_bias, x, hidden_weight))
+            x = self._drop(x, noise)
+        if self.heads:
+            x = x + self._drop(self._attend(x, indptr, *weights[-4:]), noise)
+        return torch.addmm(bias, x, weight)[:, 0]
 
-    def _epoch(self, problem: BatchProblem, optimizer: Any, t: int) -> list[Any]:
-        for group in optimizer.param_groups:
-            group["lr"] = self.rate(t)
-        order = [0]
-        if problem.n_batches > 1:
-            order = stream(self.random_state, "adam", t).permutation(problem.n_batches).tolist()
-        problem.begin_epoch(t, order)
+    def _attend(self, h: Any, indptr: I64, query: Any, key: Any, value: Any, out: Any) -> Any:
+        """Return the sum over the documents of the list that each document attends to."""
+        sizes = np.diff(indptr).tolist()
+        attended = []
+        for q, k, v in zip(*((h @ w).split(sizes) for w in (query, key, value)), strict=True):
+            q, k, v = (part.unflatten(1, (self.heads, -1)).transpose(0, 1) for part in (q, k, v))
+            attention = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[2]), dim=2)
+            attended.append((attention @ v).transpose(0, 1).flatten(1))
+        return torch.cat(attended) @ out
+
+    def _drop(self, h: Any, noise: Any) -> Any:
+        if noise is None:
+            return h
+        share = 1.0 - self.dropout
+        return h * (torch.empty_like(h).bernoulli_(share, generator=noise) / share)
+
+
+class Scaling(NamedTuple):
+    """A feature x enters the network as (x - shift) / deviation."""
+
+    shift: F64
+    deviation: F64
+
+    def unfold(self, weights: Sequence[F64]) -> list[F64]:
+        """Return weights for scaled features from weights for x."""
+        weight, bias, *others = weights
+        return [weight * self.deviation[:, None], bias + self.shift @ weight, *others]
+
+    def fold(self, weights: Sequence[F64]) -> list[F64]:
+        """Return weights for x from weights for scaled features."""
+        weight, bias, *others = weights
+        weight = weight / self.deviation[:, None]
+        return [weight, bias - self.shift @ weight, *others]
+
+
+class Chunks:
+    """Ranges of queries with their scaled features, as tensors on the device.
+
+    The features remain there if memory suffices. Otherwise they are copied and scaled for each use.
+
+    Parameters
+    ----------
+    X, rows
+        Features, and the row of each document.
+    indptr
+        Where the lists of the queries begin in ``rows``.
+    ranges
+        The first query of each chunk and the first query after it.
+    """
+
+    def __init__(
+        self,
+        X: FloatMatrix,
+        rows: I64,
+        indptr: I64,
+        ranges: Sequence[tuple[int, int]],
+        scaling: Scaling,
+        net: Net,
+    ) -> None:
+        self._X, self._rows, self._indptr, self.ranges = X, rows, indptr, ranges
+        self._dtype, self._device = net.dtype, net.device
+        self.scaling = scaling
+        limit = _CPU_BYTES
+        if net.device == "cuda":
+            limit = torch.cuda.mem_get_info()[0] * _GPU_SHARE
+        self.fit_in_memory = math.prod(X.shape) * net.dtype.itemsize <= limit
+        self._kept: dict[int, Any] = {}
+
+    def __getitem__(self, number: int) -> tuple[Any, I64]:
+        """Return the features of a chunk, and where its lists begin in them."""
+        lo, hi = self.ranges[number]
+        begin = self._indptr[lo : hi + 1]
+        x = self._kept.get(number)
+        if x is None:
+            x = self._scaled(self._X[self._rows[begin[0] : begin[-1]]])
+            if self.fit_in_memory:
+                self._kept[number] = x
+        return x, begin - begin[0]
+
+    def _scaled(self, part: Any) -> Any:
+        """Return features on the device, scaled in double precision."""
+        dense = part if isinstance(part, np.ndarray) else part.toarray()
+        shift, deviation = (torch.as_tensor(a, device=self._device) for a in self.scaling)
+        x = torch.as_tensor(np.ascontiguousarray(dense), device=self._device).to(torch.float64)
+        return ((x - shift) / deviation).to(self._dtype)
+
+
+class BatchLoss:
+    """A bound loss with its scores and gradients, on the CPU or on a GPU."""
+
+    def __init__(self, bound: Any, indptr: I64, *, on_gpu: bool, device: str) -> None:
+        self.bound, self.on_gpu, self._indptr = bound, on_gpu, indptr
+        self.scores = torch.zeros(int(indptr[-1]), dtype=torch.float64, device=device)
+        self._gradient = torch.zeros_like(self.scores)
+        self._buffers = [self.scores, self._gradient]
+        if not on_gpu:  # arrays that share the memory of the tensors
+            self._buffers = [tensor.numpy() for tensor in self._buffers]
+
+    def grad_queries(self, lo: int, hi: int, s: Any) -> tuple[Any, Any]:
+        """Return the loss of the queries lo:hi and its gradient in their scores ``s``."""
+        rows = slice(int(self._indptr[lo]), int(self._indptr[hi]))
+        self.scores[rows] = s
+        value = self.bound.grad_queries(lo, hi, *self._buffers)
+        return value, self._gradient[rows].to(s.device, s.dtype)
+
+
+def batch_loss(loss: Loss, data: RankingData, device: str, *, n_jobs: int | None) -> BatchLoss:
+    """Bind the loss on the device, or on the CPU with a warning if it cannot run on the GPU."""
+    bound = bound_loss(loss, data, n_jobs=n_jobs)
+    bound_on_gpu = device_loss(loss, bound, torch) if device == "cuda" else None
+    if bound_on_gpu is None:
+        return BatchLoss(bound, data.indptr, on_gpu=False, device="cpu")
+    return BatchLoss(bound_on_gpu, data.indptr, on_gpu=True, device=device)
+
+
+class Trainer:
+    """The epochs of a network on one data set.
+
+    Parameters
+    ----------
+    network
+        Epochs, learning rate, schedule, weight decay and batch size.
+    net, loss
+        The network and the loss of its scores.
+    X, rows
+        Features, and the row of each document.
+    indptr
+        Where the lists of the queries begin in ``rows``, in the order in which they fill batches.
+    seed
+        Of dropout and of the order of the batches.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        net: Net,
+        loss: BatchLoss,
+        X: FloatMatrix,
+        rows: I64,
+        indptr: I64,
+        scaling: Scaling,
+        *,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self._network, self._net, self._loss = network, net, loss
+        self._seed, self._n_jobs, self.epochs = seed, n_jobs, 0
+        work = max(1, sum(weight.numel() for weight in net.weights))
+        documents = int(np.clip(_CHUNK_WORK // work, *_CHUNK_DOCUMENTS))
+        if loss.on_gpu:
+            documents = len(rows)
+        batches = pairwise(runs_of_queries(indptr, network.batch_size))
+        parts = [even_parts(indptr, lo, hi, documents) for lo, hi in batches]
+        self._first_chunk = np.cumsum([0, *(len(cuts) - 1 for cuts in parts)])
+        ranges = [chunk for cuts in parts for chunk in pairwise(cuts)]
+        self._chunks = Chunks(X, rows, indptr, ranges, scaling, net)
+        self._n_batches = len(parts)
+
+        learned = [p for p in net.parameters() if p.requires_grad]
+        matrices, biases = ([p for p in learned if p.ndim == ndim] for ndim in (2, 1))
+        self.parameters = [*matrices, *biases]
+        groups = [{"params": matrices, "weight_decay": network.weight_decay}]
+        if biases:
+            groups.append({"params": biases, "weight_decay": 0.0})
+        self._optimizer = torch.optim.AdamW(groups, fused=True)
+
+        self._records = loss.on_gpu and net.device == "cuda" and self._chunks.fit_in_memory
+        self._records &= net.dropout == 0.0 and self._n_batches <= _MAX_GRAPHS
+        self._is_warm = False  # whether kernels are compiled and features copied
+        self._graphs: dict[int, Any] = {}
+        if self._records:
+            self._pool = torch.cuda.graph_pool_handle()  # batches never run at the same time
+            self._values = torch.zeros(self._n_batches, dtype=torch.float64, device="cuda")
+            self._gradients = [torch.zeros_like(parameter) for parameter in self.parameters]
+
+    def epoch(self) -> float:
+        """Take a step for each batch; return the loss, computed with the weights of each step."""
+        t = self.epochs
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._network.rate(t)
+        set_iteration(self._loss.bound, t)
         values = []
-        for batch in order:
-            value, gradient = problem.batch_grad(t, batch)
-            for parameter, own in zip(problem.parameters, gradient, strict=True):
-                parameter.grad = own
-            optimizer.step()
+        for batch in stream(self._seed, "adam", t).permutation(self._n_batches).tolist():
+            value, gradients = self.batch_grad(t, batch)
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                parameter.grad = gradient
+            self._optimizer.step()
             values.append(value)
-        return values
+        self.epochs, self._is_warm = t + 1, True
+        if not math.isfinite(self._loss.scores.sum().item()):
+            raise UsageError(
+                f"the network's scores are no longer finite in epoch {t + 1}; "
+                "use a smaller learning_rate."
+            )
+        return math.fsum(torch.stack(values).tolist() if self._loss.on_gpu else values)
 
-    def _optimizer(self, problem: BatchProblem) -> Any:
-        torch = load_torch()
-        groups: dict[bool, list[Any]] = {True: [], False: []}
-        for parameter, decayed in zip(problem.parameters, problem.decayed, strict=True):
-            groups[decayed].append(parameter)
-        return torch.optim.AdamW(
-            [
-                {"params": members, "weight_decay": self.weight_decay if decayed else 0.0}
-                for decayed, members in groups.items()
-                if members
-            ],
-            lr=self.learning_rate,
-            fused=True,
-        )
+    def batch_grad(self, t: int, batch: int) -> tuple[Any, Sequence[Any]]:
+        """Return the loss of a batch and its gradient in each parameter."""
+        if not (self._records and self._is_warm):
+            return self._compute(t, batch)
+        if batch not in self._graphs:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                value, gradients = self._compute(t, batch)
+                self._values[batch].copy_(value)
+                for static, gradient in zip(self._gradients, gradients, strict=True):
+                    static.copy_(gradient)
+            self._graphs[batch] = graph
+        self._graphs[batch].replay()
+        return self._values[batch], self._gradients
 
-    def _check(self) -> None:
-        if self.epochs < 1:
-            raise UsageError(f"epochs must be 1 or more, not {self.epochs}.")
-        if not self.learning_rate > 0.0:
-            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}.")
-        if not self.weight_decay >= 0.0:
-            raise UsageError(f"weight_decay must be 0 or more, not {self.weight_decay}.")
-        if self.schedule not in SCHEDULES:
-            known = ", ".join(SCHEDULES)
-            raise UsageError(f"schedule must be one of {known}, not '{self.schedule}'.")
+    def _compute(self, t: int, batch: int) -> tuple[Any, Sequence[Any]]:
+        first, last = self._first_chunk[batch : batch + 2].tolist()
+        if last == first + 1:
+            return self._chunk_grad(t, first)
+        parts: list[Any] = [None] * (last - first)
 
+        def work(chunk: int, _: int) -> None:
+            parts[chunk - first] = self._chunk_grad(t, chunk)
 
-def check_torch() -> None:
-    """Say how to install torch where it is not there; quick, for it is not imported."""
-    if find_spec("torch") is None:
-        raise MissingExtraError("torch", "neural", "a network")
+        map_ranges(work, np.arange(first, last + 1), n_jobs=self._n_jobs)
+        values, gradients = zip(*parts, strict=True)
+        sums = [reduce(torch.add, of_parameter) for of_parameter in zip(*gradients, strict=True)]
+        return math.fsum(values), sums
 
+    def _chunk_grad(self, t: int, chunk: int) -> tuple[Any, Sequence[Any]]:
+        noise = None
+        if self._net.dropout > 0.0:
+            noise = torch.Generator(device=self._net.device)
+            noise.manual_seed(int(stream(self._seed, "dropout", t, chunk).integers(2**62)))
+        s = self._net(*self._chunks[chunk], noise)
+        value, g = self._loss.grad_queries(*self._chunks.ranges[chunk], s.detach())
+        return value, torch.autograd.grad(s, self.parameters, g)  # (1)
 
-def check_cuda(instead: str) -> None:
-    """Raise unless torch finds a GPU; ``instead`` says what to use."""
-    if not load_torch().cuda.is_available():
-        raise UsageError(f"torch finds no CUDA device here; use {instead}.")
+    def weights(self) -> list[Any]:
+        """Return copies of the weights of the network."""
+        return [weight.detach().clone() for weight in self._net.weights]
 
+    def state(self) -> dict[str, AnyArray]:
+        """Return the arrays from which `load_state` continues after the last epoch."""
+        tensors: dict[str, list[Any]] = {"weights": self.parameters}
+        for name in ("exp_avg", "exp_avg_sq"):
+            tensors[name] = [self._optimizer.state[p][name] for p in self.parameters]
+        arrays = {"epochs": np.array([self.epochs])}
+        for name, parts in tensors.items():
+            arrays[name] = torch.cat([part.detach().flatten() for part in parts]).cpu().numpy()
+        memory = self._loss.bound.state() if hasattr(self._loss.bound, "state") else {}
+        return arrays | {f"loss.{name}": array.copy() for name, array in memory.items()}
 
-def load_torch() -> Any:
-    """Return torch, imported on first use, or say how to install it."""
-    check_torch()
-    if "torch" in sys.modules:
-        import torch
-    else:
-        with passive_waiting():  # LightGBM may come to share torch's OpenMP library
-            import torch
-
-    return torch
-
-
-def _state_of(
-    problem: BatchProblem, optimizer: Any, epoch: int, steps: int, best: Arrays | None
-) -> AdamState:
-    """Return copies of all that changes; without ``best`` these weights are the best."""
-    weights = tuple(_copy(parameter) for parameter in problem.parameters)
-    held = [optimizer.state.get(parameter) or {} for parameter in problem.parameters]
-    first, second = (
-        tuple(
-            _copy(moments[name] if name in moments else like.new_zeros(like.shape))
-            for moments, like in zip(held, problem.parameters, strict=True)
-        )
-        for name in ("exp_avg", "exp_avg_sq")
-    )
-    return AdamState(epoch, steps, weights, first, second, weights if best is None else best)
-
-
-def _put_back(problem: BatchProblem, optimizer: Any, state: AdamState) -> None:
-    torch = load_torch()
-    shapes = [tuple(parameter.shape) for parameter in problem.parameters]
-    parts = (state.weights, state.first, state.second, state.best)
-    if any([tuple(array.shape) for array in part] != shapes for part in parts):
-        raise UsageError("the state to go on from is that of another network.")
-    with torch.no_grad():
-        for number, parameter in enumerate(problem.parameters):
-            like = {"dtype": parameter.dtype, "device": parameter.device}
-            parameter.copy_(torch.tensor(state.weights[number], **like))
-            if state.steps:
-                optimizer.state[parameter] = {
-                    "step": torch.tensor(float(state.steps), device=parameter.device),
-                    "exp_avg": torch.tensor(state.first[number], **like),
-                    "exp_avg_sq": torch.tensor(state.second[number], **like),
-                }
+    def load_state(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue after the last epoch of another run."""
+        memory = {k.removeprefix("loss."): v for k, v in state.items() if k.startswith("loss.")}
+        arrays = {name: array for name, array in state.items() if not name.startswith("loss.")}
+        sizes, dtype = [p.numel() for p in self.parameters], str(self._net.dtype)[len("torch.") :]
+        names = ("weights", "exp_avg", "exp_avg_sq")
+        specs = [ArraySpec(name, dtype, (sum(sizes),)) for name in names]
+        specs.append(ArraySpec("epochs", "int64", (1,), low=1))
+        check_arrays(specs, arrays, "the checkpoint")
+        self.epochs = int(arrays["epochs"][0])
+        vectors = [torch.tensor(arrays[name], device=self._net.device) for name in names]
+        splits = zip(*(vector.split(sizes) for vector in vectors), strict=True)
+        for parameter, parts in zip(self.parameters, splits, strict=True):
+            weight, first, second = (part.view_as(parameter).clone() for part in parts)
+            parameter.detach().copy_(weight)
+            steps = torch.tensor(float(self.epochs * self._n_batches), device=self._net.device)
+            moments = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
+            self._optimizer.state[parameter] = moments
+        if memory:
+            self._loss.bound.load_state(memory)
 
 
-def _copy(tensor: Any) -> Any:
-    """Return a copy where the tensor is: to copy from a GPU would be to wait for it."""
-    copied = tensor.detach().clone()
-    return copied if copied.is_cuda else copied.numpy()
+class GpuScorer:
+    """Compute the scores of validation data on the GPU."""
+
+    def __init__(self, net: Net, X: FloatMatrix, indptr: I64, scaling: Scaling) -> None:
+        self._net, rows = net, np.arange(indptr[-1])
+        ranges = [*pairwise(runs_of_queries(indptr, _SCORED_DOCUMENTS))]
+        self._chunks = Chunks(X, rows, indptr, ranges, scaling, net)
+
+    def __call__(self) -> F64:
+        """Return the scores with the current weights of the network."""
+        with torch.no_grad():
+            scores = [self._net(*self._chunks[k]) for k in range(len(self._chunks.ranges))]
+        array: F64 = torch.cat(scores).double().cpu().numpy()
+        return array
 
 
-def host_array(array: Any) -> AnyArray:
-    """Return an array of a state as NumPy has it."""
-    found: AnyArray = array if isinstance(array, np.ndarray) else array.cpu().numpy()
-    return found
+def runs_of_queries(indptr: I64, documents: int) -> list[int]:
+    """Cut the queries into runs of at most ``documents``, or of one query."""
+    cuts, n_queries = [0], len(indptr) - 1
+    while cuts[-1] < n_queries:
+        end = int(np.searchsorted(indptr, indptr[cuts[-1]] + documents, side="right")) - 1
+        cuts.append(max(end, cuts[-1] + 1))
+    return cuts
+
+
+def even_parts(indptr: I64, lo: int, hi: int, documents: int) -> list[int]:
+    """Cut the queries lo:hi into parts of about equal size and at most about ``documents``."""
+    first, last = int(indptr[lo]), int(indptr[hi])
+    pieces = math.ceil((last - first) / documents)
+    goals = first + (last - first) * np.arange(1, pieces) / max(1, pieces)
+    inner = np.clip(np.searchsorted(indptr, goals), lo, hi)
+    cuts: list[int] = np.unique([lo, *inner, hi]).tolist()
+    return cuts

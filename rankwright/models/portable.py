@@ -32,10 +32,10 @@ from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.forest_scorer import ForestScorer
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, leaf_block, tree_block
 from rankwright.models.trees import FittedTrees
 

@@ -174,7 +174,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     evals_result_ : dict of dicts of lists
         The metric on the training and each validation set after each iteration, by name.
     best_iteration_ : int
-        The selected iteration, counted from 1; trees and rules of ``start`` count.
+        The selected iteration, counted from 1; trees and rules of ``init_model`` count.
     interrupted_ : bool
         Whether Ctrl-C ended the fit after some iterations. The ranker then has the best model so
         far, and ``fit`` raises KeyboardInterrupt, which also ends a loop of fits.
@@ -421,7 +421,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         drop: Any = (),
         propensity: Any = None,
         eval_set: Any = None,
-        start: Any = None,
+        init_model: Any = None,
         callbacks: Sequence[IterationCallback] = (),
         progress: Progress | bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
@@ -449,7 +449,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and what is "auto". Of several sets the
             last selects; ``evals_result_`` has the metric on each.
-        start : fitted ranker, or fitted model of LightGBM
+        init_model : fitted ranker, or fitted model of LightGBM
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         callbacks : sequence of callables
             Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
@@ -471,7 +471,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "query_weight": query_weight,
         }
         inputs = self._prepare(
-            X, columns, features, drop, propensity=propensity, eval_set=eval_set, start=start
+            X,
+            columns,
+            features,
+            drop,
+            propensity=propensity,
+            eval_set=eval_set,
+            init_model=init_model,
         )
         model = self.make_model()
         show = progress_function(progress, self.verbose)
@@ -496,7 +502,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         *,
         propensity: Any,
         eval_set: Any,
-        start: Any,
+        init_model: Any,
     ) -> _Inputs:
         """Return the caller's data as RankingData, after warnings about what is odd in them."""
         source = X
@@ -516,9 +522,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         refuse_categories(self, data)
         refuse_overflow(self, data)
         data.check_width()
-        if start is not None:  # its trees know categories by their codes
-            start = _ranker_to_start_from(start)
-            data = data.in_categories(getattr(start, "categories_", None))
+        if init_model is not None:  # its trees know categories by their codes
+            init_model = _initial_ranker(init_model)
+            data = data.in_categories(getattr(init_model, "categories_", None))
         warn_of_equal_grades(data)
         if data.feature_names is not None:
             warn_of_outcomes(data, chosen=listed(features) or ())
@@ -532,7 +538,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data=data,
             eval_sets=sets,
             valid=valid,
-            start=None if start is None else self._start_of(start, data),
+            start=None if init_model is None else self._fitted_start(init_model, data),
             qid_column=qid_column,
             has_qid=any(columns[name] is not None for name in ("qid", "group_sizes")),
             has_ids=columns["qid"] is not None,
@@ -768,27 +774,27 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._note_features(data)
         return self
 
-    def _start_of(self, start: Ranker, data: Any) -> FittedModel:
-        """Return the fitted model to continue from, or say why it cannot be continued."""
-        model: FittedModel = start._fitted()
+    def _fitted_start(self, initial: Ranker, data: Any) -> FittedModel:
+        """Return the fitted model of ``initial``, or say why the fit cannot continue from it."""
+        model: FittedModel = initial._fitted()
         if not _can_continue(self._part_of("model"), model):
             raise IncompatibleError(
-                f"a model '{self.model_name}' cannot continue from {_shown(start)}; leave start "
-                "out, or give one of its own kind."
+                f"a model '{self.model_name}' cannot continue from {_shown(initial)}; leave "
+                "init_model out, or give one of its own kind."
             )
         if model.n_features != data.n_features:
             raise DataError(
-                f"start has {model.n_features} features and the data {data.n_features}; give the "
-                "columns that it was fitted on, in that order."
+                f"init_model has {model.n_features} features and the data {data.n_features}; "
+                "give the columns that it was fitted on, in that order."
             )
-        known = getattr(start, "feature_names_in_", None)
+        known = getattr(initial, "feature_names_in_", None)
         if known is not None and data.feature_names is not None:
             pairs = zip(known, data.feature_names, strict=True)
             apart = (p for p in pairs if p[0] not in (p[1], "_".join(p[1].split())))
             other = next(apart, None)  # but blanks, which LightGBM writes as _
             if other is not None:
                 raise DataError(
-                    f"start has the feature {quoted(other[0])} where the data has "
+                    f"init_model has the feature {quoted(other[0])} where the data has "
                     f"{quoted(other[1])}; give the columns that it was fitted on, in that order."
                 )
         return model
@@ -1059,18 +1065,18 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
 
 
-def _ranker_to_start_from(start: Any) -> Ranker:
+def _initial_ranker(given: Any) -> Ranker:
     """Return a fitted ranker as it is, and a model of another library imported."""
-    if isinstance(start, Ranker):
-        return start
+    if isinstance(given, Ranker):
+        return given
     from rankwright.persist.other_libraries import import_model, is_importable
 
-    if not is_importable(start):
+    if not is_importable(given):
         raise UsageError(
-            "start is a fitted ranker or a fitted model of LightGBM, not "
-            f"{type(start).__name__}; rankwright.load_model reads one from a file."
+            "init_model is a fitted ranker or a fitted model of LightGBM, not "
+            f"{type(given).__name__}; rankwright.load_model reads one from a file."
         )
-    return import_model(start)
+    return import_model(given)
 
 
 def _takes_no_loss(model: Any) -> IncompatibleError:
@@ -1082,10 +1088,10 @@ def _takes_no_loss(model: Any) -> IncompatibleError:
     )
 
 
-def _shown(start: Ranker) -> str:
-    """Return what a ranker to start from is, in a sentence."""
-    library = getattr(start.model, "library", None)
-    return f"a model of {library}" if library else f"a model '{start.model_name}'"
+def _shown(initial: Ranker) -> str:
+    """Return the kind of a fitted ranker for an error message."""
+    library = getattr(initial.model, "library", None)
+    return f"a model of {library}" if library else f"a model '{initial.model_name}'"
 
 
 def _can_continue(model: Any, fitted: FittedModel) -> bool:

@@ -60,7 +60,7 @@ _MISNAMED = {
     "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
     "eval_metric": "metric= is a parameter of the ranker itself",
     "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
-    "init_model": "the fitted ranker to continue from is start=",
+    "start": "the fitted ranker to continue from is init_model=",
     "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
 }
 

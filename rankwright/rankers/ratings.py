@@ -122,7 +122,7 @@ class Recommender(StoppingParameters):
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
             Validation data: selects the best iteration, and l2 where that is "auto".
         **more
-            As for every ranker: qid, group_sizes, weights, start, progress.
+            As for every ranker: qid, group_sizes, weights, init_model, progress.
         """
         grouping = {name: more.pop(name, None) for name in _GROUPING}
         data, shift = _ratings(X, y, grouping)

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
 Arrays = Callable[[], Mapping[str, AnyArray]]
-ROUNDS = {"trees": "n_estimators", "network": "epochs", "additive": "n_rounds"}
-"""The parameter of each model that is a sum of rounds which says how many there are."""
-
 _OWN = "watch."  # begins the names of what the callback itself keeps
 
 

@@ -1,13 +1,15 @@
-"""Weights of several rankers, fitted to scores by fits that had not seen the queries.
+"""Weights of several rankers, fitted to out-of-fold scores.
 
-With z_m the scores of member m over their usual standard deviation within a query, the weights are
+Let z_m be the scores of member m over their usual standard deviation within a query. The weights
+are the solution of
 
     minimise over w >= 0   1/Q sum_q loss_q(sum_m w_m z_m) + k/(2 Q) sum_m (w_m - mean w)^2     (1)
 
-where the loss is RankNet's (`rankwright.losses.ranknet`), the mean over the pairs of a query,
-convex in the scores and so in w. The second term pulls the weights together and leaves their sum
-free, which sets how steep the loss is; it counts as much as k queries, so that few queries leave a
-mean, and many decide. (1) has as many variables as there are members, and L-BFGS solves it.
+where the loss is RankNet's (`rankwright.losses.ranknet`), averaged over the pairs of a query and
+therefore convex in w. The second term shrinks the weights towards their mean and does not affect
+their sum, which sets the slope of the loss. It counts as much as k queries: with few queries the
+weights are nearly equal, with many the data decide. L-BFGS solves (1), which has one variable for
+each member.
 """
 
 from __future__ import annotations
@@ -26,20 +28,20 @@ from rankwright.metrics.evaluation import Evaluator
 from rankwright.solvers.lbfgs import LBFGS
 
 LOSS = RankNet(normalize=True)
-_FOLDS = 5  # of the queries that weights are tried on
+_FOLDS = 5  # for the evaluation of blends
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """The out-of-fold scores of several members on the same queries.
+    """Out-of-fold scores of several members on the same queries.
 
     Parameters
     ----------
     data : RankingData
-        The queries that were scored.
+        The scored queries.
     scores : (members, repeats, documents) float64
     metric : Metric
-        What rankings are valued by.
+        Metric of rankings.
     """
 
     data: RankingData
@@ -49,71 +51,66 @@ class Stack:
 
     @cached_property
     def deviations(self) -> F64:
-        """The usual standard deviation of each member's scores within a query; 0: they are equal.
+        """Usual standard deviation of the scores of each member; 0 if all scores are equal.
 
-        The root of the mean variance over queries and repeats.
+        It is the root of the mean variance within a query over queries and repeats.
         """
-        found = [[within_queries(one, self.data) for one in member] for member in self.scores]
-        deviations: F64 = np.sqrt(np.mean(found, axis=1))
-        return deviations
+        variances = [[within_queries(s, self.data) for s in member] for member in self.scores]
+        return np.asarray(np.sqrt(np.mean(variances, axis=1)))
 
     @cached_property
     def standardised(self) -> F64:
         """The scores over the deviation of their member."""
-        deviation = np.where(self.deviations > 0.0, self.deviations, 1.0)
-        return self.scores / deviation[:, None, None]
+        divisor = np.where(self.deviations > 0.0, self.deviations, 1.0)
+        return self.scores / divisor[:, None, None]
 
     @cached_property
     def _evaluator(self) -> Evaluator:
         return Evaluator(self.data, self.metric, n_jobs=self.n_jobs)
 
     def per_query(self, weights: F64) -> F64:
-        """Return the metric of a blend on each query, the mean over repeats."""
-        found = []
+        """Return the mean metric of a blend over repeats for each query."""
+        values: list[F64] = []
         for scores in np.tensordot(weights, self.standardised, axes=1):
-            (values,) = self._evaluator(scores).per_query.values()
-            found.append(values)
-        mean: F64 = np.mean(found, axis=0)
-        return mean
+            values += self._evaluator(scores).per_query.values()
+        return np.asarray(np.mean(values, axis=0))
 
     def members_per_query(self) -> F64:
         """Return the metric of each member on each query."""
-        return np.array([self.per_query(one) for one in np.eye(len(self.scores))])
+        return np.array([self.per_query(weights) for weights in np.eye(len(self.scores))])
 
     def fit_weights(self, pull: float, queries: I64 | None = None) -> F64:
-        """Return weights by (1) that add up to 1, fitted to some queries; ``pull`` is k."""
-        data = self.data if queries is None else self.data.select(queries)
-        useful = self.deviations > 0.0
-        if not useful.any():
-            return np.full(len(useful), 1.0 / len(useful))
-        z = self.standardised[useful]
+        """Return weights with the sum 1, fitted by (1) to some queries; ``pull`` is k."""
+        has_order = self.deviations > 0.0
+        if not has_order.any():
+            return np.full(len(has_order), 1.0 / len(has_order))
+        data, z = self.data, self.standardised[has_order]
         if queries is not None:
-            z = z[..., self.data.rows_of(queries)]
+            data, z = data.select(queries), z[..., data.rows_of(queries)]
         problem = WeightsProblem(z, LOSS.bind(data, n_jobs=self.n_jobs), _total(data), pull)
         start = np.full(problem.size, 1.0 / problem.size)
-        found = LBFGS(nonnegative=True).solve(problem, start).w
-        weights = np.zeros(len(useful))
-        weights[useful] = found if found.any() else 1.0
-        shares: F64 = weights / weights.sum()
-        return shares
+        solution = LBFGS(nonnegative=True).solve(problem, start).w
+        weights = np.zeros(len(has_order))
+        weights[has_order] = solution if solution.any() else 1.0
+        return np.asarray(weights / weights.sum())
 
     def loss(self, weights: F64) -> float:
         """Return the mean loss of a blend."""
         bound = LOSS.bind(self.data, n_jobs=self.n_jobs)
         blends = np.tensordot(weights, self.standardised, axes=1)
-        return sum(bound.value(one) for one in blends) / (len(blends) * _total(self.data))
+        return sum(bound.value(scores) for scores in blends) / (len(blends) * _total(self.data))
 
     def cross_fitted(self, pull: float, seed: int) -> F64:
-        """Return the metric of a blend on each query, its weights fitted to the other queries."""
-        found = np.empty(self.data.n_queries)
+        """Return the metric of a blend on each query, with weights fitted to other queries."""
+        values = np.empty(self.data.n_queries)
         for test in deal_queries(self.data, min(_FOLDS, self.data.n_queries), seed=seed):
-            others = np.setdiff1d(np.arange(self.data.n_queries), test)
-            found[test] = self.per_query(self.fit_weights(pull, others))[test]
-        return found
+            train = np.setdiff1d(np.arange(self.data.n_queries), test)
+            values[test] = self.per_query(self.fit_weights(pull, train))[test]
+        return values
 
 
 class WeightsProblem:
-    """(1) as solvers see it."""
+    """Problem (1) for solvers."""
 
     def __init__(self, z: F64, loss: BoundLoss, total: float, pull: float) -> None:
         self.size, self._repeats, n = z.shape
@@ -126,9 +123,9 @@ class WeightsProblem:
 
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient at ``w`` to ``out`` and return the objective."""
-        apart = w - w.mean()
-        value = 0.5 * self._pull * float(apart @ apart)
-        out[:] = self._pull * apart
+        difference = w - w.mean()
+        value = 0.5 * self._pull * float(difference @ difference)
+        out[:] = self._pull * difference
         for repeat in range(self._repeats):
             z = self._z[:, repeat]
             value += self._loss.grad(w @ z, self._gradient) / self._repeats
@@ -137,28 +134,28 @@ class WeightsProblem:
         return value / self._total
 
 
-def clearly_better(one: F64, other: F64, errors: float) -> bool:
-    """Whether values of queries are higher in the mean, by more than so many standard errors.
+def clearly_better(first: F64, second: F64, errors: float) -> bool:
+    """Return whether the mean of ``first`` is higher by more than this many standard errors.
 
-    What is compared with others is often the best of several, and looks better than it is.
+    The maximum of several estimates is biased upwards, so a lead of 0 proves nothing.
     """
-    lead = (one - other)[~np.isnan(one - other)]
+    lead = (first - second)[~np.isnan(first - second)]
     if len(lead) < 2:
         return False
     return bool(lead.mean() > errors * lead.std(ddof=1) / np.sqrt(len(lead)))
 
 
 def within_queries(scores: F64, data: RankingData) -> float:
-    """Return the mean over queries of the variance of the scores of their documents."""
+    """Return the mean variance of the scores within a query."""
     weight = np.ones(len(scores)) if data.sample_weight is None else data.sample_weight
     query = data.query_of_row()
     mass = np.maximum(np.bincount(query, weight, data.n_queries), 1e-300)
     mean = np.bincount(query, weight * scores, data.n_queries) / mass
     variance = np.bincount(query, weight * (scores - mean[query]) ** 2, data.n_queries) / mass
-    of_query = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    several = data.sizes > 1
-    total = float(of_query[several].sum())
-    return float(of_query[several] @ variance[several]) / total if total > 0.0 else 0.0
+    query_weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    has_pairs = data.sizes > 1
+    total = float(query_weight[has_pairs].sum())
+    return float(query_weight[has_pairs] @ variance[has_pairs]) / total if total > 0.0 else 0.0
 
 
 def _total(data: RankingData) -> float:

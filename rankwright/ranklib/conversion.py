@@ -28,9 +28,9 @@ from rankwright.errors import UsageError
 from rankwright.models import network as layers
 from rankwright.models.additive import FittedAdditive
 from rankwright.models.blend import FittedBlend
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.imported_trees import ImportedForest
 from rankwright.models.linear import FittedLinear
-from rankwright.models.network import FittedNetwork
 from rankwright.models.portable import (
     HIGHEST,
     Forest,

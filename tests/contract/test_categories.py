@@ -181,7 +181,7 @@ def test_a_sign_for_a_category_is_refused(frame):
 
 def test_a_fit_goes_on_from_another_by_value(frame, fitted, theirs):
     later = other_values(frame)
-    longer = rw.GBDT(**SMALL).fit(later, "grade", qid="query", start=fitted)
+    longer = rw.GBDT(**SMALL).fit(later, "grade", qid="query", init_model=fitted)
     assert longer.categories_ == fitted.categories_
     known = later.assign(shop=later["shop"].cat.set_categories(SHOPS))  # LightGBM goes by code here
     data = lgb.Dataset(known[FEATURES], known["grade"].astype(float))

@@ -245,7 +245,7 @@ def test_a_metric_that_falls_selects_its_smallest_value():
 
 def test_continuing_adds_trees():
     first = ranker("gbdt", n_estimators=4).fit(DATA)
-    more = ranker("gbdt", n_estimators=6).fit(DATA, start=first)
+    more = ranker("gbdt", n_estimators=6).fit(DATA, init_model=first)
     assert (more.predict(DATA) == ranker("gbdt", n_estimators=10).fit(DATA).predict(DATA)).all()
 
 

@@ -55,7 +55,6 @@ CASES = {
         {"population": 30, "n_generations": 9},
         ["expression"],
     ),
-    "blend": ("blend", {"members": ("memr", "frank"), "folds": 2}, []),
     "network": (
         "xendcg",
         {
@@ -148,12 +147,14 @@ def test_a_run_that_ended_goes_on_from_its_last_checkpoint_to_the_same_end(case,
 def test_trees_go_on_after_those_of_a_start(tmp_path):
     start = ranker("lambdamart", n_estimators=3, random_state=5).fit(DATA)
     parameters = {"n_estimators": 8, "colsample_bytree": 0.5}
-    whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", start=start)
+    whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", init_model=start)
     deadly = Deadly(tmp_path / "kept", moment="after", number=2, every=2)
     with pytest.raises(Kill):
-        saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=deadly)
+        saved("lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=deadly)
     kept = Checkpoint(tmp_path / "kept", resume=True)
-    again, end = saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=kept)
+    again, end = saved(
+        "lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=kept
+    )
     assert end.resumed_from_ > 3
     assert again == whole
 
@@ -189,7 +190,7 @@ def test_the_trees_kept_are_those_of_the_best_round_where_rounds_find_no_split(t
     curve = fitted.curve_["valid ndcg@10"]
     assert fitted.best_iteration_ < len(curve)
     assert fitted.score(VALID) == max(curve)
-    more = ranker("lambdamart", **EMPTY).fit(DATA, eval_set=VALID, start=fitted)
+    more = ranker("lambdamart", **EMPTY).fit(DATA, eval_set=VALID, init_model=fitted)
     assert more.score(VALID) == max(more.curve_["valid ndcg@10"])
 
 

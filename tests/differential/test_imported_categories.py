@@ -160,7 +160,7 @@ def test_a_fit_that_starts_from_a_booster_takes_its_categories():
     booster = _lightgbm(frame, _grades(frame))
     turned = _others(frame)["turned"]
     longer = rw.LambdaMART(n_estimators=1, learning_rate=1e-12, min_child_samples=3)
-    longer.fit(turned, _grades(frame), qid=QID, start=booster)
+    longer.fit(turned, _grades(frame), qid=QID, init_model=booster)
     assert longer.model_.n_trees == booster.num_trees() + 1
     assert list(longer.categories_["town"].values) == TOWNS
     np.testing.assert_allclose(longer.predict(turned), booster.predict(frame), atol=1e-9)

@@ -72,7 +72,7 @@ def test_names_of_features_are_kept():
 
 def test_it_goes_on_from_another_fit(local):
     first = fit(ranker("ranksvm"), local)
-    again = fit(ranker("ranksvm"), local, start=first)
+    again = fit(ranker("ranksvm"), local, init_model=first)
     assert again.solution_.iterations <= 1
 
 
@@ -84,7 +84,7 @@ def test_a_checkpoint_of_a_linear_model_is_refused(local, tmp_path):
 def test_a_start_of_another_kind_is_refused(local):
     trees = fit(ranker("gbdt", n_estimators=2), local)
     with pytest.raises(IncompatibleError, match="a model 'linear' cannot continue from a model"):
-        fit(ranker("ranksvm"), local, start=trees)
+        fit(ranker("ranksvm"), local, init_model=trees)
 
 
 def test_files_are_trained_on_where_they_are(client, tmp_path, local):

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,14 @@ import pytest
 import torch
 from cases import each
 from simulated_gpu import DEVICE, small_teams, tensor
-from small_data import Onlooker, lists, small_data
+from small_data import lists, small_data
 
 from rankwright import losses, registry
 from rankwright.core.jit import kernel
 from rankwright.core.rng import stream
-from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import KernelLoss, device_loss
-from rankwright.models import network
-from rankwright.rankers.selection import Selection
+from rankwright.models import Network, network_training
 
 SETTINGS = {
     "softrank": {"metric": "ndcg@3"},
@@ -164,61 +163,71 @@ def test_a_loss_with_a_limit_on_scores_is_computed_on_the_cpu():
         bound.on_device(torch)
 
 
-def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the_cpu(monkeypatch):
-    """With the simulator in place of the GPU, whose tensors are those of the CPU."""
-    if DEVICE == "cpu":
-        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
-    data = small_data(queries=6, documents=5, features=3)
-    loss = _loss("listnet")
-    settings = {"epochs": 2, "batch_size": 10, "device": "auto", "precision": "double"}
-    here = network.Network(**settings).fit(loss, data, callback=Onlooker(), n_jobs=1)
-    problem = network.NetworkProblem
-    made = []
-
-    def with_loss_there(*args, **options):
-        made.append(problem(*args, **{**options, "there": args[5].on_device(torch)}))
-        return made[-1]
-
-    monkeypatch.setattr(network, "NetworkProblem", with_loss_there)
-    callback = Onlooker()
-    there = network.Network(**settings).fit(loss, data, callback=callback, n_jobs=1)
-    assert made[0]._there is not None
-    assert isinstance(made[0]._score, torch.Tensor)
-    assert isinstance(callback.values[0], float)
-    for (a, b), (c, d) in zip(here.layers, there.layers, strict=True):
-        np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(d, b, rtol=1e-9, atol=1e-12)
+def _on_gpu(loss, data, device, *, n_jobs):
+    """As `network_training.batch_loss`, with the simulator in place of a GPU."""
+    there = loss.bind(data, n_jobs=n_jobs).on_device(torch)
+    return network_training.BatchLoss(there, data.indptr, on_gpu=True, device=device)
 
 
-def test_curves_of_a_network_on_the_gpu_are_those_of_the_cpu(monkeypatch):
-    """Metrics of every epoch are computed on the CPU, from scores that are copied there."""
-    if DEVICE == "cpu":
-        monkeypatch.setattr(network.Network, "_calm", lambda *_: network.nullcontext("cpu"))
-    X, y = stream(0, "X").normal(size=(9, 3)), [0, 1, 2, 1, 1, 2, 0, 1, 1]
-    train = RankingData.from_arrays(X, y, group_sizes=[3, 2, 4])  # the second has no order
-    valid = {
-        "other": small_data(queries=2, documents=4, features=3),
-        "last": small_data(queries=3, documents=3, features=3, seed=1),
-    }
-    whole = concatenate(list(valid.values()), shared_ids=True)
-    problem, curves = network.NetworkProblem, []
-    for there in (False, True):
-        made = problem
-        if there:
+@pytest.mark.parametrize("name", ["listnet", "lambdarank"])
+def test_a_network_learns_from_a_loss_on_the_gpu_what_it_learns_from_that_of_the_cpu(
+    monkeypatch, name
+):
+    data, valid = (small_data(queries=6, documents=5, features=3, seed=seed) for seed in (0, 1))
+    settings = {"epochs": 3, "batch_size": 10, "precision": "double"}
+    here = list(Network(**settings, device="cpu").rounds(_loss(name), data, valid, n_jobs=1))
+    monkeypatch.setattr(network_training, "batch_loss", _on_gpu)
+    there = list(Network(**settings, device=DEVICE).rounds(_loss(name), data, valid, n_jobs=1))
+    for a, b in zip(here, there, strict=True):
+        assert b.loss == pytest.approx(a.loss, rel=1e-9)
+        np.testing.assert_allclose(b.valid_scores, a.valid_scores, rtol=1e-9, atol=1e-12)
+    arrays = there[-1].model().arrays()
+    for key, array in here[-1].model().arrays().items():
+        np.testing.assert_allclose(arrays[key], array, rtol=1e-9, atol=1e-12)
 
-            def made(*args, **options):
-                return problem(*args, **{**options, "there": args[5].on_device(torch)})
 
-        monkeypatch.setattr(network, "NetworkProblem", made)
-        callback = Selection("ndcg@3", "standard", train, whole, eval_sets=valid)
-        model = network.Network(
-            epochs=2, batch_size=4, device=DEVICE if there else "cpu", precision="double"
-        )
-        model.fit(_loss("listnet"), train, callback=callback, n_jobs=1)
-        curves.append(callback.curve)
-    assert list(curves[0]) == ["loss", "train ndcg@3", "other ndcg@3", "valid ndcg@3"]
-    for name, curve in curves[0].items():
-        assert curves[1][name] == pytest.approx(curve, abs=1e-9), name
+def test_batches_are_recorded_in_the_second_epoch_and_then_replayed(monkeypatch):
+    """With a graph that repeats the computation itself, in place of CUDA's."""
+    data, graphs = small_data(queries=6, documents=5, features=3), []
+    trainer, compute = network_training.Trainer, network_training.Trainer._compute
+    begin = trainer.__init__
+
+    class Graph:
+        """Repeats what is computed while it is recorded."""
+
+        def replay(self):
+            made, t, batch = self.recorded
+            value, gradients = compute(made, t, batch)
+            made._values[batch] = value
+            for static, gradient in zip(made._gradients, gradients, strict=True):
+                static.copy_(gradient)
+
+    def recording(made, *args, **options):
+        begin(made, *args, **options)
+        made._records, made._pool = True, None
+        made._values = tensor(np.zeros(made._n_batches))
+        made._gradients = [torch.zeros_like(parameter) for parameter in made.parameters]
+
+    @contextmanager
+    def record(graph, **_):
+        def compute_once(made, t, batch):
+            graph.recorded = made, t, batch
+            graphs.append((t, batch))
+            return compute(made, t, batch)
+
+        monkeypatch.setattr(trainer, "_compute", compute_once)
+        yield
+        monkeypatch.setattr(trainer, "_compute", compute)
+
+    monkeypatch.setattr(network_training, "batch_loss", _on_gpu)
+    network = Network(epochs=4, batch_size=10, device=DEVICE, precision="double")
+    expected = [one.loss for one in network.rounds(_loss("listnet"), data, n_jobs=1)]
+    monkeypatch.setattr(trainer, "__init__", recording)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", record)
+    values = [one.loss for one in network.rounds(_loss("listnet"), data, n_jobs=1)]
+    assert values == pytest.approx(expected, rel=1e-12)
+    assert sorted(graphs) == [(1, 0), (1, 1), (1, 2)]
 
 
 def test_the_page_names_every_loss_where_it_runs():

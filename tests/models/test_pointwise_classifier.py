@@ -104,11 +104,11 @@ def test_pairs_of_grades_make_a_multiclass_machine_of_any_loss():
 
 def test_it_goes_on_from_a_start_of_the_same_grades():
     first = ranker("classification", l2=0.1, **EXACT).fit(DATA)
-    again = ranker("classification", l2=0.1, **EXACT).fit(DATA, start=first)
+    again = ranker("classification", l2=0.1, **EXACT).fit(DATA, init_model=first)
     assert again.solution_.iterations <= 1
     other = replace(DATA, y=np.minimum(DATA.y, 1.0))
     with pytest.raises(UsageError, match="classifier fitted to the same grades"):
-        ranker("classification").fit(other, start=first)
+        ranker("classification").fit(other, init_model=first)
 
 
 def test_wrong_settings_and_too_many_grades_are_refused():

@@ -10,7 +10,6 @@ import rankwright as rw
 from rankwright import registry
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.persist import runtime
-from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers import blend as module
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.stacking import Stack
@@ -180,7 +179,7 @@ def test_a_blend_of_fitted_rankers_needs_no_fit(tmp_path):
         rw.Blend.of({"a": fitted["a"], "b": rw.MEMR().fit(small_data(features=4))}, [1, 1])
 
 
-# --- checkpoints and Ctrl-C --------------------------------------------------------------------
+# --- progress and Ctrl-C --------------------------------------------------------------------
 
 
 def count_fits(monkeypatch, stop_at=None):
@@ -198,21 +197,19 @@ def count_fits(monkeypatch, stop_at=None):
     return names
 
 
-def test_fits_that_a_checkpoint_has_are_not_done_again(tmp_path, monkeypatch):
-    made = rw.Blend(["memr", "linear_regression"], folds=2)
-    made.fit(DATA).save(tmp_path / "whole.rw")
-    with monkeypatch.context() as patch:
-        count_fits(patch, stop_at=6)  # the second member is fitted to all data
-        with pytest.raises(KeyboardInterrupt):
-            # nothing of this process is kept: the checkpoint is all there is
-            patch.setattr(module, "until_interrupted", lambda *_: pytest.MonkeyPatch.context())
-            clone(made).fit(DATA, checkpoint=tmp_path / "kept")
-    names = count_fits(monkeypatch)
-    again = clone(made).fit(DATA, checkpoint=Checkpoint(tmp_path / "kept", resume=True))
-    assert names == ["linear_regression"]
-    assert again.resumed_from_ == 3
-    again.save(tmp_path / "again.rw")
-    assert (tmp_path / "again.rw").read_bytes() == (tmp_path / "whole.rw").read_bytes()
+def test_a_blend_takes_no_checkpoint(tmp_path):
+    with pytest.raises(UsageError, match="a model 'blend' cannot be resumed"):
+        quick().fit(DATA, checkpoint=tmp_path)
+
+
+def test_progress_shows_the_rounds_of_every_fit():
+    shown = []
+    made = rw.Blend([rw.GBDT(n_estimators=3), "memr"], folds=2)
+    made.fit(DATA, progress=lambda *shown_round: shown.append(shown_round))
+    fits = [(number, text.partition(",")[0]) for number, text in shown[:-1]]
+    expected = [(1, "gbdt on folds"), (2, "memr on folds"), (3, "gbdt"), (4, "memr")]
+    assert list(dict.fromkeys(fits)) == expected
+    assert shown[-1][1].startswith("loss ")
 
 
 def test_ctrl_c_keeps_the_members_that_are_done(monkeypatch):
@@ -258,7 +255,7 @@ def test_what_makes_no_sense_is_reported_before_any_work(made, error, sentence):
 
 def test_a_blend_is_not_continued():
     with pytest.raises(UsageError, match="a blend is not continued"):
-        quick().fit(DATA, start=BLEND)
+        quick().fit(DATA, init_model=BLEND)
 
 
 def test_it_is_registered_but_its_model_is_not_chosen_by_name():

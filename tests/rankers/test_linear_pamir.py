@@ -19,12 +19,14 @@ def test_its_curve_is_the_mean_hinge_over_pairs_and_falls():
 
 def test_a_fit_starts_from_the_weights_of_another():
     first = ranker("pamir", n_steps=700).fit(DATA)
-    more = ranker("pamir", C=1e-12, n_steps=300).fit(DATA, start=first)
+    more = ranker("pamir", C=1e-12, n_steps=300).fit(DATA, init_model=first)
     assert more.coef_ == pytest.approx(first.coef_, abs=1e-8)
-    from_zero = ranker("pamir", n_steps=700).fit(DATA, start=ranker("pamir", C=1e-12).fit(DATA))
+    from_zero = ranker("pamir", n_steps=700).fit(
+        DATA, init_model=ranker("pamir", C=1e-12).fit(DATA)
+    )
     assert from_zero.coef_ == pytest.approx(first.coef_, abs=1e-6)
     with pytest.raises(IncompatibleError, match="cannot continue from a model 'trees'"):
-        ranker("pamir").fit(DATA, start=ranker("gbdt", n_estimators=1).fit(DATA))
+        ranker("pamir").fit(DATA, init_model=ranker("gbdt", n_estimators=1).fit(DATA))
 
 
 def test_without_averaging_it_answers_with_the_last_weights():

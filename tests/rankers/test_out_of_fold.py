@@ -69,9 +69,7 @@ def test_the_grades_of_a_single_fold_choose_nothing():
     made = rw.GBDT(n_estimators=20, min_child_samples=3)
     other = DATA.y.copy()
     other[DATA.rows_of(test)] = other[DATA.rows_of(test)][::-1]
-    one, same = (
-        best_rounds(made, data, parts, lambda _: None) for data in (DATA, replace(DATA, y=other))
-    )
+    one, same = (best_rounds(made, data, parts) for data in (DATA, replace(DATA, y=other)))
     assert one == same
     assert one.of_fold == (one.of_all,)
 

@@ -251,7 +251,7 @@ def test_every_l2_is_tried_from_the_targets_of_the_grades():
     for t in (1, 3):
         alone = ranker("mr", C_r=0.0, l2=10.0 ** (4 - t), metric="ndcg@10")
         start = ranker("mr", C_r=1e6, l2=1.0, solver="lbfgs").fit(DATA)
-        one = alone.fit(DATA, eval_set=DATA.select(slice(8)), start=start).curve_["valid ndcg@10"][
-            0
-        ]
+        one = alone.fit(DATA, eval_set=DATA.select(slice(8)), init_model=start).curve_[
+            "valid ndcg@10"
+        ][0]
         assert auto.curve_["valid ndcg@10"][t - 1] == pytest.approx(one)
