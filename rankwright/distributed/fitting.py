@@ -107,11 +107,12 @@ def fit(
         )
     _warn_of_training_data(parts, valid)
     _refuse_positions(ranker, parts)
-    model = ranker.make_model()
+    model: Any = ranker.make_model()
+    ranker.solver_for(model)  # raises under the name of the model
     kept = ranker._checkpoint(checkpoint, model)
-    over_parts: Any = PartitionedTrees(model, kept)  # type: ignore[arg-type]
-    if ranker.model_name == "linear":
-        over_parts = PartitionedLinear(model)  # type: ignore[arg-type]
+    over_parts: Any = PartitionedLinear(model)
+    if ranker.model_name == "trees":
+        over_parts = PartitionedTrees(model, kept)
     inputs = _inputs(ranker, parts, valid, init_model, with_digest=kept is not None)
     show = progress_function(progress, ranker.verbose)
     result, history = ranker._run(over_parts, inputs, callbacks, show, kept)

@@ -238,7 +238,7 @@ class Partitions:
     @classmethod
     def from_list(cls, parts: list[RankingData]) -> Partitions:
         """Return partitions that are in this process already, where Dask is not used."""
-        return cls._of_parts(LocalBackend(), list(parts), _numbered("part", parts))
+        return cls.build(LocalBackend(), list(parts), _numbered("part", parts))
 
     # --- building ----------------------------------------------------------------------------
 
@@ -250,94 +250,7 @@ class Partitions:
         return partitions(source, client=client, n_parts=n_parts, **options)
 
     @classmethod
-    def from_arrays(
-        cls,
-        X: Any,
-        y: Any,
-        qid: Any,
-        *,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        client: Any = None,
-        n_parts: int | None = None,
-    ) -> Partitions:
-        """Take Dask arrays with a row per document; ``query_weight`` has one value per row too.
-
-        The borders of the blocks of X are moved to the ends of the queries that they cut.
-        """
-        backend = Cluster(connected(client))
-        columns = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
-        parts = arrays_in_parts(backend, X, columns, n_parts)
-        return cls._of_parts(backend, parts, _numbered("block", parts))
-
-    @classmethod
-    def from_frame(
-        cls, frame: Any, *, client: Any = None, n_parts: int | None = None, **options: Any
-    ) -> Partitions:
-        """Take a Dask frame; columns are found by their usual names, or by the options.
-
-        If a query is in several partitions, the frame is shuffled by query.
-
-        Parameters
-        ----------
-        **options
-            ``qid``, ``label``, ``features``, ``drop``, ``query_weight``, ``sample_weight``,
-            ``doc_id``, ``group``, ``position``: names of columns, as for tables in files.
-        """
-        backend = Cluster(connected(client))
-        parts = frame_in_parts(backend, frame, options)
-        return cls._of_parts(backend, parts, _numbered("partition", parts), n_parts=n_parts)
-
-    @classmethod
-    def from_files(
-        cls,
-        files: Any,
-        *,
-        client: Any = None,
-        n_parts: int | None = None,
-        format: str | None = None,  # noqa: A002
-        **options: Any,
-    ) -> Partitions:
-        """Take a folder or a pattern (``data/part-*.parquet``) of files of one format, or a list.
-
-        Parameters
-        ----------
-        format
-            By default found by the suffixes.
-        **options
-            Of the format's reader, as for `rankwright.load`.
-        """
-        backend = Cluster(connected(client))
-        paths, name, options = listed_files(files, format, options)
-        parts = backend.spread(read_file, paths, [name] * len(paths), [options] * len(paths))
-        return cls._of_parts(backend, parts, paths, n_parts=n_parts, pad=name == "letor")
-
-    @classmethod
-    def from_store(
-        cls, path: str | Path, *, client: Any = None, n_parts: int | None = None
-    ) -> Partitions:
-        """Take a store; each partition maps a range of it, about 65,536 documents by default."""
-        backend = Cluster(connected(client))
-        folder = str(Path(path).absolute())
-        spans = store_spans(folder, n_parts)
-        parts = backend.spread(read_span, [folder] * len(spans), spans)
-        return cls._of_parts(backend, parts, _numbered("range", parts))
-
-    @classmethod
-    def from_data(
-        cls, data: RankingData, *, client: Any = None, n_parts: int | None = None
-    ) -> Partitions:
-        """Send data to the workers, by default about 65,536 documents per partition."""
-        backend = Cluster(connected(client))
-        spans = query_spans(data.sizes, n_parts)
-        row_bytes = sys.getsizeof(data) / max(1, data.n_documents)
-        check_memory(data.qid, data.sizes, spans, row_bytes, backend.memory_limit())
-        with large_graphs():
-            parts = backend.spread(unpacked, [packed(consecutive(data, *span)) for span in spans])
-        return cls._of_parts(backend, parts, _numbered("part", parts))
-
-    @classmethod
-    def _of_parts(
+    def build(
         cls,
         backend: Backend,
         parts: list[Any],
@@ -382,35 +295,33 @@ def partitions(
         Number of partitions; by default that of the source, and for stores and `RankingData` one
         per 65,536 documents. Results depend on the partitions, but not on the number of workers.
     **options
-        Options of the source: columns of frames, options of readers.
+        For files, those of the format's reader and ``format``; for frames, the names of columns
+        (``qid``, ``label``, ``features``, ``drop``, ``query_weight``, ``sample_weight``,
+        ``doc_id``, ``group``, ``position``), by default their usual names; for arrays,
+        ``sample_weight`` and ``query_weight``, both with one value per row.
     """
     if isinstance(source, Partitions):
         _refuse_other_parts(source, client, n_parts, options)
         return source
-    arguments: dict[str, Any] = {"client": client, "n_parts": n_parts, **options}
+    build: Callable[..., Partitions]
     if isinstance(source, RankingData):
-        _refuse_options("RankingData", options)
-        return Partitions.from_data(source, **arguments)
-    if isinstance(source, tuple) and len(source) in (3, 4):
-        _refuse_options("Dask arrays", options, but=_WEIGHTS)
-        if len(source) == 4:
-            arguments["sample_weight"] = source[3]
-        return Partitions.from_arrays(*source[:3], **arguments)
-    if isinstance(source, str | Path):
-        if is_store(source):
-            if arguments.get("format") in (None, "store"):
-                options.pop("format", None)
-            _refuse_options("a store", options)
-            return Partitions.from_store(source, client=client, n_parts=n_parts)
-        return Partitions.from_files(source, **arguments)
-    if isinstance(source, list) and all(isinstance(path, str | Path) for path in source):
-        return Partitions.from_files(source, **arguments)
-    if hasattr(source, "to_delayed") and hasattr(source, "columns"):
-        return Partitions.from_frame(source, **arguments)
-    raise UsageError(
-        f"{type(source).__name__} is not data for a cluster: give RankingData, Dask arrays "
-        "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
-    )
+        build = data_in_parts
+    elif isinstance(source, tuple) and len(source) in (3, 4):
+        build = arrays_in_parts
+    elif isinstance(source, str | Path) and is_store(source):
+        build = store_in_parts
+    elif isinstance(source, str | Path) or (
+        isinstance(source, list) and all(isinstance(path, str | Path) for path in source)
+    ):
+        build = files_in_parts
+    elif hasattr(source, "to_delayed") and hasattr(source, "columns"):
+        build = frame_in_parts
+    else:
+        raise UsageError(
+            f"{type(source).__name__} is not data for a cluster: give RankingData, Dask arrays "
+            "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
+        )
+    return build(Cluster(connected(client)), source, n_parts, options)
 
 
 def _refuse_other_parts(
@@ -575,16 +486,58 @@ def shown_size(size: float) -> str:
     return f"{size:.0f} bytes"
 
 
+# --- data of this process, and stores ---------------------------------------------------------
+
+
+def data_in_parts(
+    backend: Cluster, data: RankingData, n_parts: int | None, options: dict[str, Any]
+) -> Partitions:
+    """Send data to the workers."""
+    _refuse_options("RankingData", options)
+    spans = query_spans(data.sizes, n_parts)
+    row_bytes = sys.getsizeof(data) / max(1, data.n_documents)
+    check_memory(data.qid, data.sizes, spans, row_bytes, backend.memory_limit())
+    with large_graphs():
+        parts = backend.spread(unpacked, [packed(consecutive(data, *span)) for span in spans])
+    return Partitions.build(backend, parts, _numbered("part", parts))
+
+
+def store_in_parts(
+    backend: Cluster, path: str | Path, n_parts: int | None, options: dict[str, Any]
+) -> Partitions:
+    """Let each partition map a range of a store."""
+    if options.get("format") in (None, "store"):
+        options.pop("format", None)
+    _refuse_options("a store", options)
+    folder = str(Path(path).absolute())
+    spans = store_spans(folder, n_parts)
+    parts = backend.spread(read_span, [folder] * len(spans), spans)
+    return Partitions.build(backend, parts, _numbered("range", parts))
+
+
+def store_spans(folder: str, n_parts: int | None) -> list[tuple[int, int]]:
+    """Return the ranges of queries of the partitions of a store."""
+    return query_spans(Store().read(folder).sizes, n_parts)
+
+
+def read_span(folder: str, span: tuple[int, int]) -> RankingData:
+    """Map a range of queries of a store on a worker."""
+    return Store().read_queries(folder, *span)
+
+
 # --- Dask collections ------------------------------------------------------------------------
 
 
 def arrays_in_parts(
-    backend: Cluster, X: Any, columns: Mapping[str, Any], n_parts: int | None
-) -> list[Any]:
-    """Return futures of partitions, made from blocks of whole queries."""
+    backend: Cluster, arrays: tuple[Any, ...], n_parts: int | None, options: dict[str, Any]
+) -> Partitions:
+    """Move the borders of blocks to the ends of queries, and take each block as a partition."""
+    _refuse_options("Dask arrays", options, but=_WEIGHTS)
+    columns = {**dict(zip(("X", "y", "qid", "sample_weight"), arrays, strict=False)), **options}
+    X = columns.pop("X")
     if not hasattr(X, "to_delayed") or getattr(X, "ndim", 0) != 2:
         raise UsageError("X must be a Dask array with a row for each document.")
-    columns = {name: values for name, values in columns.items() if values is not None}
+    columns = {k: v for k, v in columns.items() if v is not None or k not in _WEIGHTS}
     for name, values in {"X": X, **columns}.items():
         if not hasattr(values, "rechunk"):
             raise UsageError(f"{name} must be a Dask array, as X is.")
@@ -592,15 +545,7 @@ def arrays_in_parts(
             raise DataError(f"{name} has blocks of unknown lengths; call compute_chunk_sizes().")
         if values.shape[0] != X.shape[0]:
             raise DataError(f"{name} has {len(values)} values, but X has {X.shape[0]} rows.")
-    delayed = import_delayed()
-    runs = [delayed(_runs)(block) for block in columns["qid"].rechunk((X.chunks[0],)).to_delayed()]
-    ids, lengths = zip(*backend.results(backend.client.compute(runs)), strict=True)
-    block = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
-    qid = np.concatenate(ids)
-    is_first = np.concatenate(([True], qid[1:] != qid[:-1]))  # of the runs of a query
-    query = np.cumsum(is_first) - 1
-    sizes = np.bincount(query, np.concatenate(lengths)).astype(np.int64)
-    qid, block = qid[is_first], block[is_first]
+    qid, sizes, block = _queries_of_blocks(backend, columns["qid"].rechunk((X.chunks[0],)))
     if n_parts is None:
         starts = np.unique(block, return_index=True)[1].tolist()
         spans = list(zip(starts, [*starts[1:], len(sizes)], strict=True))
@@ -609,14 +554,28 @@ def arrays_in_parts(
     row_bytes = float(X.dtype.itemsize * X.shape[1])
     check_memory(qid, sizes, spans, row_bytes, backend.memory_limit())
     rows = tuple(int(sizes[lo:hi].sum()) for lo, hi in spans)
-    X = X.rechunk((rows, -1)).to_delayed().ravel()
-    blocks = {name: values.rechunk((rows,)).to_delayed() for name, values in columns.items()}
+    blocks = {"X": X.rechunk((rows, -1)).to_delayed().ravel()}
+    blocks |= {name: values.rechunk((rows,)).to_delayed() for name, values in columns.items()}
+    delayed = import_delayed()
     parts = [
-        delayed(part_of_arrays)({"X": x, **{name: blocks[name][k] for name in blocks}})
-        for k, x in enumerate(X)
+        delayed(part_of_arrays)({name: own[k] for name, own in blocks.items()})
+        for k in range(len(rows))
     ]
-    futures: list[Any] = backend.client.compute(parts)
-    return futures
+    futures = backend.client.compute(parts)
+    return Partitions.build(backend, futures, _numbered("block", futures))
+
+
+def _queries_of_blocks(backend: Cluster, qid: Any) -> tuple[AnyArray, I64, I64]:
+    """Return the queries of a Dask array of ids: id, number of rows, and first block."""
+    delayed = import_delayed()
+    runs = [delayed(_runs)(block) for block in qid.to_delayed()]
+    ids, lengths = zip(*backend.results(backend.client.compute(runs)), strict=True)
+    block = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+    id_of_run = np.concatenate(ids)
+    is_first = np.concatenate(([True], id_of_run[1:] != id_of_run[:-1]))
+    query = np.cumsum(is_first) - 1
+    sizes = np.bincount(query, np.concatenate(lengths)).astype(np.int64)
+    return id_of_run[is_first], sizes, block[is_first]
 
 
 def _runs(qid: AnyArray) -> tuple[AnyArray, I64]:
@@ -636,16 +595,18 @@ def part_of_arrays(columns: Mapping[str, Any]) -> RankingData:
     return data._replace(**{name: np.zeros(sizes[name]) for name in zero})
 
 
-def frame_in_parts(backend: Cluster, frame: Any, options: Mapping[str, Any]) -> list[Any]:
-    """Return futures of partitions, None for those without rows."""
+def frame_in_parts(
+    backend: Cluster, frame: Any, n_parts: int | None, options: dict[str, Any]
+) -> Partitions:
+    """Take each partition of a frame, shuffled by query if a query is in several."""
     known = {*USUAL_NAMES, "features", "drop"}
     for name in options:
         if name not in known:
             raise UsageError(registry.unknown("column role", name, known))
     given = {role: options.get(role) for role in USUAL_NAMES}
-    names = [str(name) for name in frame.columns]
+    columns = [str(name) for name in frame.columns]
     features, drop = options.get("features"), options.get("drop", ())
-    roles, wanted = choose_columns(names, given, features=features, drop=drop)
+    roles, wanted = choose_columns(columns, given, features=features, drop=drop)
     delayed = import_delayed()
     ids = [delayed(_unique)(part) for part in frame[roles["qid"]].to_delayed()]
     queries = [query for part in backend.results(backend.client.compute(ids)) for query in part]
@@ -653,8 +614,9 @@ def frame_in_parts(backend: Cluster, frame: Any, options: Mapping[str, Any]) -> 
         # By tasks: the order of rows is then the same in each run.
         frame = frame.shuffle(on=roles["qid"], shuffle_method="tasks")
     parts = [delayed(part_of_frame)(part, roles, wanted) for part in frame.to_delayed()]
-    futures: list[Any] = backend.client.compute(parts)
-    return futures
+    futures = backend.client.compute(parts)
+    names = _numbered("partition", futures)
+    return Partitions.build(backend, futures, names, n_parts=n_parts)
 
 
 def _unique(column: Any) -> list[Any]:
@@ -670,6 +632,15 @@ def part_of_frame(frame: Any, roles: dict[str, str], features: list[str]) -> Ran
 
 
 # --- files -----------------------------------------------------------------------------------
+
+
+def files_in_parts(
+    backend: Cluster, files: Any, n_parts: int | None, options: dict[str, Any]
+) -> Partitions:
+    """Read each file of a folder, a pattern or a list on a worker."""
+    paths, name, options = listed_files(files, options.pop("format", None), options)
+    parts = backend.spread(read_file, paths, [name] * len(paths), [options] * len(paths))
+    return Partitions.build(backend, parts, paths, n_parts=n_parts, pad=name == "letor")
 
 
 def listed_files(
@@ -735,19 +706,6 @@ def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
 def read_file(path: str, name: str, options: dict[str, Any]) -> RankingData:
     """Read one file on a worker."""
     return load(path, format=name, **options)
-
-
-# --- stores ----------------------------------------------------------------------------------
-
-
-def store_spans(folder: str, n_parts: int | None) -> list[tuple[int, int]]:
-    """Return the ranges of queries of the partitions of a store."""
-    return query_spans(Store().read(folder).sizes, n_parts)
-
-
-def read_span(folder: str, span: tuple[int, int]) -> RankingData:
-    """Map a range of queries of a store on a worker."""
-    return Store().read_queries(folder, *span)
 
 
 # --- the maximum that some losses need -------------------------------------------------------

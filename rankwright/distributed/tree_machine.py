@@ -1,14 +1,14 @@
-"""One machine of LightGBM's network, in a process of its own beside a Dask worker.
+"""One machine of LightGBM's network, in a separate process next to a Dask worker.
 
-When a machine of LightGBM's network is lost, the others may end with an error, spin for ever or
-abort, whichever comes first. A process that is none of Dask's can do so without harm: it is ended,
-the worker and its parts of the data stay, and another network begins where the last one stood.
+If a machine of LightGBM's network is lost, the other machines end with an error, loop for ever or
+abort. In a separate process this does no harm: the process is killed, the worker keeps its
+partitions, and another network continues.
 
     python -m rankwright.distributed.tree_machine
 
-prints the port on which it takes calls, from this machine alone and with the key that it reads
-from standard input. It ends with its worker, whose death closes that input, and when no call
-has come for a quarter of an hour.
+prints the port on which it accepts calls, from this machine only and with the key that it reads
+from standard input. It ends if that input is closed, as by the end of its worker, and after 15
+minutes without a call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Listener
 from typing import Any
 
@@ -29,11 +29,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, CheckpointState, FloatMatrix, Loss
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.boosting import Boost, Descent
-from rankwright.models.tree_text import first_trees
-from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, lightgbm, lightgbm_threads
+from rankwright.models.forest import Forest
+from rankwright.models.lightgbm_engine import (
+    BIN_ROWS,
+    LightGBMEngine,
+    lightgbm,
+    lightgbm_params,
+    lightgbm_threads,
+)
+from rankwright.models.trees import Trees
 
 _IDLE = 900.0  # seconds without a call
 _MINUTES_TO_WAIT = 15  # of a machine for another, which may have more data to bin
@@ -46,7 +53,7 @@ class TreeMachine:
     ----------
     model, loss, seed
         What is to be grown; the same on all machines.
-    start : FittedTrees
+    start : Forest
         The trees before the first.
     sample : matrix
         Rows whose values make the bins; the same on all machines.
@@ -58,7 +65,7 @@ class TreeMachine:
         self,
         model: Trees,
         loss: Loss,
-        start: FittedTrees,
+        start: Forest,
         sample: FloatMatrix,
         seed: int,
         n_jobs: int,
@@ -67,7 +74,6 @@ class TreeMachine:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
         self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
         self._parts: list[tuple[int, int, RankingData]] = []
-        self._sent = 0
 
     def add(self, number: int, first: int, part: RankingData) -> None:
         """Take a part of the data, by its number and that of its first query among all."""
@@ -106,29 +112,29 @@ class TreeMachine:
                 "local_listen_port": port,
                 "time_out": _MINUTES_TO_WAIT,
             }
-        self._booster = lightgbm().Booster(params, bins)
+        self._engine = LightGBMEngine(params, bins)
+        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
+        self._engine.begin(np.concatenate(scores))
         self._parts = []  # bins and bound losses are all that is needed
 
     def grow(
-        self, first: int, rounds: int, with_text: bool
-    ) -> tuple[list[dict[int, float]], list[int], str]:
+        self, first: int, rounds: int, with_trees: bool
+    ) -> tuple[list[dict[int, float]], list[Forest | None]]:
         """Grow the trees of rounds ``first`` and on.
 
-        Return the loss before each round, part by part; how many trees have come after it; and
-        their text, the same on all machines, where that is asked for. Fewer rounds come back where
-        no more trees can grow.
+        Return the loss before each round, part by part, and the tree of each round, None for a
+        round without a split; the trees are the same on all machines, and returned only if they
+        are asked for. There are fewer rounds if no more trees can grow.
         """
-        counter = _RoundCounter(self._booster)
-        self._descents.values.clear()
-        model = replace(self._model, n_estimators=rounds)
-        model.grow(self._booster, self._descents, counter, first)  # type: ignore[arg-type]
-        counts = [count - self._sent for count in counter.counts]
-        text = ""
-        if with_text:
-            text = self._booster.model_to_string(start_iteration=self._sent)
-            text = first_trees(text, max([0, *counts]))
-        self._sent += max([0, *counts])
-        return self._descents.values[: len(counts)], counts, text
+        descents = self._descents
+        descents.values.clear()
+        trees: list[Forest | None] = []
+        for t in range(first, first + rounds):
+            _, tree = self._engine.grow(partial(descents.step, t), descents.columns(t))
+            if tree is None and not descents.samples:
+                break
+            trees.append(tree)
+        return descents.values[: len(trees)], trees if with_trees else []
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses after the rounds so far."""
@@ -139,7 +145,7 @@ class TreeMachine:
         self._descents.load_state(state)
 
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
-        params = self._model.lightgbm_params(data[0], self._seed, self._n_jobs)
+        params = lightgbm_params(self._model, data[0], self._seed, self._n_jobs)
         n = sum(part.n_documents for part in data)
         params["num_threads"] = lightgbm_threads(n, self._n_jobs)
         params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
@@ -149,42 +155,16 @@ class TreeMachine:
         """Return the rows of all parts in the bins of the sample, to be made by a booster."""
         lgb = lightgbm()
         categorical = params.pop("categorical_feature", "auto")
-        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
         bins = None
-        for blocks, start in (([self._sample], None), ([part.X for part in data], scores)):
+        for blocks in ([self._sample], [part.X for part in data]):
             bins = lgb.Dataset(
                 _as_lightgbm(blocks),
                 np.zeros(sum(block.shape[0] for block in blocks), np.float32),
                 reference=bins,
-                init_score=None if start is None else np.concatenate(start),
                 params=dict(params),
                 categorical_feature=categorical,
             )
         return bins
-
-
-class _RoundCounter:
-    """Counts the trees after each round; the caller evaluates them later."""
-
-    valid: RankingData | None = None
-    wants_train = interrupted = False
-
-    def __init__(self, booster: Any) -> None:
-        self._booster = booster
-        self.counts: list[int] = []
-
-    def on_iteration(self, *_: Any) -> bool:
-        self.counts.append(int(self._booster.current_iteration()))
-        return False
-
-    def best(self) -> int:
-        return 0
-
-    def load_state(self) -> CheckpointState | None:
-        return None
-
-    def save_state(self, *_: Any) -> None:
-        pass
 
 
 def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
@@ -197,17 +177,17 @@ def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:
 
 
 class PartDescents:
-    """The runs of some parts, in the form that `Trees.grow` takes.
+    """The gradients of several partitions, with the methods of one `Descent`.
 
-    Every part binds the loss and samples rows and queries for itself, from streams named by its
-    number, so that nothing depends on which parts a machine has.
+    Each partition binds the loss and samples rows and queries separately, with random streams
+    numbered by the partition, so that results do not depend on the partitions of a machine.
 
     Parameters
     ----------
     parts
-        The number of each, the number of its first query among all, and the part.
+        Number of each partition, number of its first query in all the data, and the partition.
     largest
-        What the loss has to know of all the data, where it asks for it.
+        Maximum over all the data, for losses with the trait.
     """
 
     def __init__(
@@ -231,7 +211,7 @@ class PartDescents:
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
-        one_query = parts[0][2].select([0])  # for the columns, which are the same for all parts
+        one_query = parts[0][2].select([0])  # columns are the same for all partitions
         self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
@@ -249,7 +229,7 @@ class PartDescents:
         return self._common.columns(t)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the next round needs beside the scores."""
+        """Return the state of the losses."""
         return {
             f"{number}.{name}": array
             for number, run in zip(self._numbers, self._runs, strict=True)
@@ -257,15 +237,16 @@ class PartDescents:
         }
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Continue as the runs that had this `state`."""
+        """Restore this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
-            begin = f"{number}."
-            own = {k.removeprefix(begin): v for k, v in kept.items() if k.startswith(begin)}
-            run.load_state(own)
+            prefix = f"{number}."
+            run.load_state(
+                {k.removeprefix(prefix): v for k, v in kept.items() if k.startswith(prefix)}
+            )
 
     @property
     def samples(self) -> bool:
-        """Whether rounds differ by what they sample."""
+        """Whether rounds sample rows or columns."""
         return self._common.samples
 
 
@@ -273,21 +254,21 @@ class PartDescents:
 
 
 def main() -> None:
-    """Take calls until the caller hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+    """Accept calls until the caller closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     key = sys.stdin.buffer.read(32)
     threading.Thread(target=_end_with_worker, daemon=True).start()
     with Listener(("127.0.0.1", 0), authkey=key) as listener:
         sys.stdout.write(f"{listener.address[1]}\n")
         sys.stdout.flush()
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
-        _import_lightgbm()  # while the worker has other things to do
+        _import_lightgbm()  # while the worker does other work
         with listener.accept() as caller:
             answer_calls(caller)
 
 
 def answer_calls(caller: Any) -> None:
-    """Make a machine, and call its methods, as the caller asks."""
+    """Build a machine and call its methods for the caller."""
     machine: TreeMachine | None = None
     while caller.poll(_IDLE):
         try:
@@ -305,41 +286,21 @@ def answer_calls(caller: Any) -> None:
 
 
 def send(connection: Any, value: Any) -> None:
-    """Send what `receive` on the other side returns; losses may come from a user's own script.
-
-    Arrays follow the message as they lie in memory: parts of the data are large.
-    """
+    """Send a value; cloudpickle also sends losses that are defined in a user's script."""
     import cloudpickle  # type: ignore[import-untyped]
 
-    buffers: list[pickle.PickleBuffer] = []
-    message = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    connection.send_bytes(pickle.dumps([view.nbytes for view in views]))
-    connection.send_bytes(message)
-    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
-        for view in views:
-            stream.sendall(view)
+    connection.send_bytes(cloudpickle.dumps(value, protocol=5))
 
 
 def receive(connection: Any) -> Any:
-    """Return what the other side sent."""
-    sizes, message = pickle.loads(connection.recv_bytes()), connection.recv_bytes()  # noqa: S301
-    buffers = [np.empty(size, np.uint8) for size in sizes]
-    with socket.socket(fileno=os.dup(connection.fileno())) as stream:
-        for buffer in buffers:
-            rest = memoryview(buffer.data)
-            while rest:
-                count = stream.recv_into(rest)
-                if count == 0:
-                    raise EOFError
-                rest = rest[count:]
-    return pickle.loads(message, buffers=buffers)  # noqa: S301
+    """Return a value that the other side sent."""
+    return pickle.loads(connection.recv_bytes())  # noqa: S301
 
 
 def _import_lightgbm() -> None:
-    """Import LightGBM without the packages that its other interfaces import if they are there.
+    """Import LightGBM without optional packages of its other interfaces.
 
-    They take most of the time of a process that comes up. The loss may still import them.
+    These take most of the start of a process. The loss may still import them.
     """
     hidden: Any = dict.fromkeys({"sklearn", "pandas", "pyarrow"} - sys.modules.keys())
     sys.modules.update(hidden)
@@ -351,7 +312,7 @@ def _import_lightgbm() -> None:
 
 
 def _end_with_worker() -> None:
-    """Wait for the end of standard input, even while LightGBM does not come back."""
+    """Exit at the end of standard input, even if LightGBM does not return."""
     sys.stdin.buffer.read()
     os._exit(1)
 

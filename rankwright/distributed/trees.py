@@ -1,29 +1,30 @@
-"""Boosted trees over the parts of a data set, on the workers of a Dask cluster.
+"""Boosted trees over data in partitions, on the workers of a Dask cluster.
 
-Each worker has a process beside it (`rankwright.distributed.tree_machine`) that holds its parts in
-bins and has the loss bound to them. Round by round every process takes the gradients of its own
-queries, and LightGBM adds the histograms of all up over its own network, so that they all grow the
-same tree. Labels never reach LightGBM, and lists may be of any length.
+Each worker starts a process (`rankwright.distributed.tree_machine`) that holds the partitions of
+the worker in bins and has the loss bound to them. In each round, every process computes the
+gradients of its queries, and LightGBM adds the histograms of all processes over its own network, so
+that all of them grow the same tree. LightGBM never gets the labels, and lists may have any length.
 
-What differs from one process:
+The differences from a fit in one process are:
 
-- bins come from 65,536 rows, sampled from all parts by their content, where there are more;
-- gradients are rounded (equation (2) of `rankwright.models.boosting`) part by part;
-- rows and queries are sampled part by part, and so is the noise of losses; columns as ever;
-- with several workers LightGBM estimates the number of documents of a leaf from their curvature, so
-  that ``min_child_samples`` binds at other leaves.
+- if there are more than 65,536 rows, bins come from a sample of all partitions, by content;
+- gradients are rounded (equation (2) of `rankwright.models.boosting`) for each partition;
+- rows, queries and the noise of losses are sampled for each partition; columns as in one process;
+- with several workers, LightGBM estimates the number of documents of a leaf from their curvature,
+  so that ``min_child_samples`` stops other splits.
 
-So the trees depend on the parts, and on whether there is one worker or more. Which worker has which
-part changes at most the last bits of sums.
+The trees therefore depend on the partitions, and on whether there is more than one worker. The
+assignment of partitions to workers changes at most the last bits of sums.
 
-Trees come back every `EVERY` rounds, or as often as checkpoints are: then the validation data is
-scored, tree by tree, and a checkpoint may be written. When a worker is lost, the network is given
-up, and a new one of the remaining workers goes on from the last trees that came back; Dask computes
-the lost parts again.
+The driver gets the trees every `EVERY` rounds, or more often for checkpoints. Then it scores the
+validation data tree by tree, and a checkpoint may be written. If a worker is lost, a new network of
+the remaining workers continues from the last trees that the driver got; Dask computes the lost
+partitions again.
 """
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -33,10 +34,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -50,15 +50,17 @@ from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
-from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
-from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, empty_forest
+from rankwright.models.forest import Forest
+from rankwright.models.lightgbm_engine import BIN_ROWS
+from rankwright.models.trees import GrownTrees, Trees
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
+_LOSS = "loss."  # begins the names of the state of the losses
 EVERY = 20
-"""Rounds from one look at the trees to the next."""
-_ATTEMPTS = 3  # networks in a row that break before any of their trees came back
+"""Number of rounds after which the driver gets the trees."""
+_ATTEMPTS = 3  # networks in a row that break before the driver gets any of their trees
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class PartitionedTrees:
 
     def restore(
         self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedTrees:
+    ) -> Forest:
         """Build the fitted model from its own arrays and texts."""
         return self.model.restore(arrays, texts, n_features)
 
@@ -87,7 +89,7 @@ class PartitionedTrees:
         data: Partitions,
         valid: RankingData | None = None,
         *,
-        start: FittedTrees | None = None,
+        start: Forest | None = None,
         resume: Mapping[str, AnyArray] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
@@ -101,19 +103,21 @@ class PartitionedTrees:
         every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
         largest = largest_of_all(data, loss)
         if start is None:
-            start = empty_forest(_best_constant(loss, data, largest), data.n_features)
-        grown = GrownTrees(start, resume or {})
-        for number in range(grown.rounds):  # for their models only
-            yield Round(start.n_trees + number + 1, 0.0, None, partial(grown.model, number + 1))
-        scores: Any = None if valid is None else grown.model().running_scores(valid.X)
+            start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
+        grown, losses = GrownTrees(start.as_sum()), {}
+        if resume is not None:
+            grown = GrownTrees.restore(start.as_sum(), resume)
+            losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+        yield from grown.earlier_rounds()
+        scores: Any = None if valid is None else grown.model()().running_scores(valid.X)
         network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
         failures = 0
         try:
-            while grown.rounds < model.n_estimators:
-                rounds = min(every, model.n_estimators - grown.rounds)
+            while len(grown.trees) < model.n_estimators:
+                rounds = min(every, model.n_estimators - len(grown.trees))
                 try:
-                    new = network.grow(grown, rounds)
-                    state = {} if self.checkpoint is None else network.state()
+                    values, trees = network.grow(grown, losses, rounds)
+                    losses = {} if self.checkpoint is None else network.state()
                 except NetworkBrokenError as error:
                     network.close()
                     failures += 1
@@ -121,25 +125,18 @@ class PartitionedTrees:
                         raise ClusterError(self._failure(grown, error, failures)) from None
                     continue
                 failures = 0
-                before = grown.rounds
-                trees = grown.add(new, state)
-                for number, (value, added) in enumerate(zip(new.losses, trees, strict=True), 1):
-                    if valid is not None:
-                        scores = sum((tree.scores(valid.X) for tree in added), scores)
-                    is_last = before + number == grown.rounds
-                    yield Round(
-                        start.n_trees + before + number,
-                        value,
-                        scores,
-                        partial(grown.model, before + number),
-                        grown.arrays if is_last else None,
-                    )
-                if len(new.losses) < rounds:  # no tree can grow any more
+                for number, (value, tree) in enumerate(zip(values, trees, strict=True), 1):
+                    grown.trees.append(tree)
+                    if tree is not None and valid is not None:
+                        scores = scores + tree.scores(valid.X)
+                    state = partial(_state, grown, losses) if number == len(trees) else None
+                    yield Round(grown.next, value, scores, grown.model(), state)
+                if len(trees) < rounds:  # no tree can grow any more
                     break
         finally:
             network.close()
-        if grown.rounds == 0:
-            yield Round(0, 0.0, None, grown.model)
+        if not grown.trees:
+            yield Round(grown.next, math.nan, scores, grown.model())
 
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
@@ -148,68 +145,19 @@ class PartitionedTrees:
         advice = "No checkpoint was written; begin again, with one."
         if kept is not None and kept.last_round:
             advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
-        return f"trees cannot grow beyond round {grown.next_iteration}: {error}{in_a_row}. {advice}"
+        return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
 
 
-class GrownTrees:
-    """The trees that came back so far, after those of ``start``.
-
-    Parameters
-    ----------
-    start : FittedTrees
-    resume : mapping from names to arrays
-        The `arrays` of an earlier run.
-    """
-
-    def __init__(self, start: FittedTrees, resume: Mapping[str, AnyArray]) -> None:
-        self._start = start
-        self.state = dict(resume)  # of the losses after the last round
-        self._texts = [self.state.pop("trees").tobytes().decode()] if resume else []
-        self._counts = self.state.pop("counts").tolist() if resume else []  # after each round
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds; a round may have no tree if rows are sampled."""
-        return len(self._counts)
-
-    @property
-    def next_iteration(self) -> int:
-        """Number of the next round; the trees of the start count as rounds."""
-        return self._start.n_trees + self.rounds
-
-    def add(self, new: NewTrees, state: dict[str, AnyArray]) -> list[list[FittedTrees]]:
-        """Add the trees of some rounds and return those of each round."""
-        names = [str(column) for column in range(self._start.n_features)]
-        trees = [
-            FittedTrees(model_text(names, [block]), 0.0, self._start.n_features)
-            for block in tree_blocks(new.text)
-        ]
-        before = self._counts[-1] if self._counts else 0
-        self._texts.append(new.text)
-        self._counts += [before + count for count in new.counts]
-        self.state = state
-        return [trees[lo:hi] for lo, hi in pairwise([0, *new.counts])]
-
-    def model(self, rounds: int | None = None) -> FittedTrees:
-        """Return the model of all trees, or of the trees up to a round."""
-        rounds = self.rounds if rounds is None else rounds
-        if rounds == 0:
-            return self._start
-        before = [self._start.text] if self._start.n_trees else []
-        n_trees = self._start.n_trees + self._counts[rounds - 1]
-        text = first_trees(join_trees([*before, *self._texts]), n_trees)
-        return FittedTrees(text, self._start.initial, self._start.n_features)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays from which a run resumes."""
-        trees = np.frombuffer(join_trees(self._texts).encode(), np.uint8)
-        return {"trees": trees, "counts": np.array(self._counts, np.int64), **self.state}
+def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays from which a run resumes."""
+    return {**grown.state(), **{f"{_LOSS}{name}": array for name, array in losses.items()}}
 
 
-# --- what depends on all parts -----------------------------------------------------------------
+# --- before the first tree ---------------------------------------------------------------------
 
 
 def _refuse(model: Trees) -> None:
+    """Raise for options that need all the data in one process."""
     if model.direction != "gradient":
         raise UsageError(
             f"direction='{model.direction}' needs the gradients of all documents in one place; "
@@ -218,7 +166,7 @@ def _refuse(model: Trees) -> None:
 
 
 def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float:
-    """Return the score to start from, as `Descent.best_constant` does for one data set."""
+    """Return the initial score, as `Descent.best_constant` does for one data set."""
     if loss.traits.shift_invariant:
         return 0.0
     n = len(data)
@@ -234,26 +182,25 @@ def _at_zero(
     return Boost().start(loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
 
 
-# --- processes beside the workers --------------------------------------------------------------
-# A Dask worker starts a process beside it (`rankwright.distributed.tree_machine`) and passes calls
-# on to it. `start_machine`, `begin_machine`, `call_machine` and `end_machine` are tasks, which
-# `TreeNetwork` sends to all workers at once.
+# --- processes of the workers ------------------------------------------------------------------
+# `start_machine`, `begin_machine`, `call_machine` and `end_machine` are tasks that `TreeNetwork`
+# sends to all workers at once. A worker forwards calls to its process.
 
 
 class NetworkBrokenError(Exception):
-    """A machine of the network is gone."""
+    """A machine of the network is lost."""
 
 
 MACHINES: dict[tuple[str, str], Machine] = {}  # by run and worker
-_ended: set[str] = set()  # runs, whose machines may be asked for when it is too late
+_ended: set[str] = set()  # runs; a machine may start after the end of its run
 _lock = threading.Lock()  # of both
 
 
 class Machine:
-    """The process beside this worker."""
+    """The process of this worker."""
 
     def __init__(self) -> None:
-        key = token_bytes(32)
+        self._key = token_bytes(32)
         self._calling = threading.Lock()
         self._connection: Any = None
         self._process = subprocess.Popen(
@@ -263,54 +210,50 @@ class Machine:
             stderr=subprocess.DEVNULL,
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(key)
+        self._process.stdin.write(self._key)
         self._process.stdin.flush()
-        self._key = key
 
     def call(self, name: str, *args: Any) -> Any:
         """Call a method of its `TreeMachine`; the first call waits for the process."""
         try:
             with self._calling:
                 if self._connection is None:
-                    self._connection = self._connected()
+                    self._connection = self._connect()
                 send(self._connection, (name, args))
-                well, answer = receive(self._connection)
-        except (EOFError, OSError, ValueError):  # the last of a pipe that `end` has closed
+                has_result, result = receive(self._connection)
+        except (EOFError, OSError, ValueError):  # ValueError: `end` has closed the pipe
             raise NetworkBrokenError("the process beside a worker ended") from None
-        if not well:
-            raise answer
-        return answer
+        if not has_result:
+            raise result
+        return result
 
     def end(self) -> None:
-        """Kill it, whatever it does; a call that waits for it ends too."""
-        self._end_process()
+        """Kill the process, even during a call, which then raises."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
         with self._calling:
             if self._connection is not None:
                 self._connection.close()
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         assert self._process.stdout is not None
         port = self._process.stdout.readline()
         if not port:
             raise NetworkBrokenError("the process beside a worker did not start")
         return Connection(("127.0.0.1", int(port)), authkey=self._key)
 
-    def _end_process(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-
 
 def start_machine(run: str) -> None:
-    """Start the process of a worker; it comes up while the worker does other things."""
+    """Start the process of a worker, without waiting for it."""
     machine = Machine()
     with _lock:
-        late = run in _ended
-        if not late:
+        is_late = run in _ended
+        if not is_late:
             MACHINES[run, _worker_address()] = machine
-    if late:
+    if is_late:
         machine.end()
         raise NetworkBrokenError("the network was given up before it began")
 
@@ -318,7 +261,7 @@ def start_machine(run: str) -> None:
 def begin_machine(
     run: str, plan: tuple[Any, ...], numbers: list[tuple[int, int]], parts: list[RankingData]
 ) -> int:
-    """Give the process of a worker its parts, and return its port."""
+    """Send the partitions of a worker to its process, and return the port of the process."""
     machine = _machine(run)
     machine.call("begin", *plan)
     for (number, first), part in zip(numbers, parts, strict=True):
@@ -328,12 +271,12 @@ def begin_machine(
 
 
 def call_machine(run: str, name: str, args: tuple[Any, ...]) -> Any:
-    """Call a method of the `TreeMachine` beside this worker."""
+    """Call a method of the `TreeMachine` of this worker."""
     return _machine(run).call(name, *args)
 
 
 def end_machine(run: str, dask_worker: Any) -> None:
-    """End the process of a run, or the one that is still to come."""
+    """End the process of a run, even if it has not started yet."""
     with _lock:
         _ended.add(run)
         machine = MACHINES.pop((run, dask_worker.address), None)
@@ -354,33 +297,23 @@ def _worker_address() -> str:
 
 
 # --- the network of all workers ----------------------------------------------------------------
-# LightGBM's network: which worker has which parts, and which workers are there.
-#
-# Calls go to all machines at once, through a task on each worker. They end with what all answered,
-# or with `NetworkBrokenError` as soon as a worker is lost or a process has ended; no call waits in
-# vain. An error of another kind, such as one of a loss, would come again and is raised as it is.
+# A call is a task on each worker at the same time. It ends with the results of all workers, or with
+# `NetworkBrokenError` as soon as a worker or a process is lost. Other errors, such as an error of
+# the loss, would occur again and are raised unchanged.
 
-_RETURN = 5.0  # seconds in which a nanny may bring a lost worker back
-_LOOK = 1.0  # seconds from one look at the workers to the next
-_PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # what a lost machine looks like
+_RESTART = 5.0  # seconds in which a nanny may restart a lost worker
+_INTERVAL = 1.0  # seconds between two checks of the workers
+_PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # errors of a lost machine
 
 
 class NoWorkerError(NetworkBrokenError):
-    """There is no worker, and none comes back."""
-
-
-class NewTrees(NamedTuple):
-    """Trees that came back: the loss before each round, how many trees after it, and their text."""
-
-    losses: list[float]
-    counts: list[int]
-    text: str
+    """There is no worker, and none was restarted."""
 
 
 class TreeNetwork:
-    """The processes beside the workers, and who of them has which parts.
+    """The processes of the workers, and the partitions of each.
 
-    They begin when trees are first asked for, and again after `close`.
+    They start with the first call of `grow`, and again after `close`.
     """
 
     def __init__(
@@ -398,20 +331,24 @@ class TreeNetwork:
         self._sample: Any = None
         self._run: str | None = None
         self._workers: list[str] = []
-        self._most = 0  # workers that there were at best
+        self._most = 0  # workers at the same time
 
-    def grow(self, grown: GrownTrees, rounds: int) -> NewTrees:
-        """Grow trees after those that have grown."""
+    def grow(
+        self, grown: GrownTrees, losses: Mapping[str, AnyArray], rounds: int
+    ) -> tuple[list[float], list[Forest | None]]:
+        """Grow trees after those that have grown; ``losses`` is the state of a resumed run.
+
+        Return the loss before each round, and its tree.
+        """
         if self._run is None:
-            self._begin(grown)
-        args = [(grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))]
-        found = self._call_all("grow", args)
-        by_machine, counts, texts = zip(*found, strict=True)
-        losses = []
+            self._begin(grown, losses)
+        args = [(grown.next, rounds, number == 0) for number in range(len(self._workers))]
+        by_machine, trees = zip(*self._call_all("grow", args), strict=True)
+        values = []
         for of_machines in zip(*by_machine, strict=True):
             parts = {number: value for own in of_machines for number, value in own.items()}
-            losses.append(float(sum(parts[number] for number in sorted(parts))))
-        return NewTrees(losses, counts[0], texts[0])
+            values.append(float(sum(parts[number] for number in sorted(parts))))
+        return values, trees[0]
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses of all parts."""
@@ -425,62 +362,62 @@ class TreeNetwork:
         if run is not None and there:
             self._client.run(end_machine, run, workers=there, on_error="ignore")
 
-    def _begin(self, grown: GrownTrees) -> None:
+    def _begin(self, grown: GrownTrees, losses: Mapping[str, AnyArray]) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         self._together(start_machine, [()] * len(self._workers))
         if self._sample is None:  # sampled while the processes come up
             self._sample = _bin_sample(self._data)
-        model, calls = grown.model(), []
+        forest, calls = grown.model()(), []
         firsts = self._data.first_queries
         for worker, own in parts_of.items():
             n_jobs = self._n_jobs or threads[worker]
-            plan = (self._model, self._loss, model, self._sample, self._seed, n_jobs)
+            plan = (self._model, self._loss, forest, self._sample, self._seed, n_jobs)
             numbers = [(number, firsts[number]) for number in own]
             parts = [self._data.parts[number] for number in own]
             calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(begin_machine, calls)
-        if grown.state:
-            self._call_all("load_state", [(grown.state,)] * len(self._workers))
+        if losses:
+            self._call_all("load_state", [(losses,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
         machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
         self._call_all("join", [(machines, port) for port in ports])
 
     def _wait_for_workers(self) -> dict[str, int]:
-        """Return the workers and their threads; where some were lost, wait a little for them."""
+        """Return the workers and their threads; wait a little if some were lost."""
         began = time.monotonic()
         while True:
             threads = _threads(self._client)
             waited = time.monotonic() - began
-            if len(threads) >= max(1, self._most) or waited > (_RETURN if threads else PATIENCE):
+            if len(threads) >= max(1, self._most) or waited > (_RESTART if threads else PATIENCE):
                 break
-            time.sleep(_LOOK / 4)
+            time.sleep(_INTERVAL / 4)
         if not threads:
             raise NoWorkerError("no worker is left")
         self._most = max(self._most, len(threads))
         return threads
 
     def _assigned(self, workers: list[str]) -> dict[str, list[int]]:
-        """Return the parts of each worker: where they lie, unless one would have far too many."""
+        """Return the partitions of each worker: those that it holds, if it has not far too many."""
         rows = [int(sizes.sum()) for sizes in self._data.sizes]
         self._wait_for_parts(workers)
-        lie = self._client.who_has(self._data.parts)
+        holders = self._client.who_has(self._data.parts)
         most = 1.1 * max(sum(rows) / len(workers), max(rows))
         load = dict.fromkeys(workers, 0)
         parts_of: dict[str, list[int]] = {worker: [] for worker in workers}
         for number, part in enumerate(self._data.parts):
-            near = [w for w in lie.get(part.key, ()) if w in load and load[w] + rows[number] < most]
+            near = [w for w in holders.get(part.key, ()) if load.get(w, most) + rows[number] < most]
             worker = min(near or workers, key=lambda w: load[w])
             load[worker] += rows[number]
             parts_of[worker].append(number)
-        return {worker: own for worker, own in parts_of.items() if own}
+        return {worker: numbers for worker, numbers in parts_of.items() if numbers}
 
     def _wait_for_parts(self, workers: list[str]) -> None:
-        """Wait until all parts are there, as long as all workers are."""
+        """Wait until all partitions are computed; raise if a worker is lost."""
         while True:
             try:
-                import_distributed().wait(self._data.parts, timeout=_LOOK)
+                import_distributed().wait(self._data.parts, timeout=_INTERVAL)
                 return
             except TimeoutError:
                 self._check_workers(workers)
@@ -491,69 +428,75 @@ class TreeNetwork:
             raise NetworkBrokenError(f"the worker {min(lost)} was lost")
 
     def _call_all(self, name: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of all machines; each has its own arguments."""
-        return self._together(call_machine, [(name, own) for own in args])
+        """Call a method of all machines, each with its arguments."""
+        return self._together(call_machine, [(name, each) for each in args])
 
     def _together(self, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Run a function on all workers at once; none may be missing."""
+        """Run a function on all workers at the same time."""
         distributed = import_distributed()
-        # Two fits at once would wait for each other: each has some of the workers' threads.
+        # Two fits at the same time would wait for each other: each has some of the threads.
         with self._client.as_current(), distributed.Lock("rankwright trees"):
-            return self._at_once(distributed, function, args)
+            futures = [
+                self._client.submit(
+                    function,
+                    self._run,
+                    *each,
+                    workers=[worker],
+                    allow_other_workers=False,
+                    pure=False,
+                    retries=0,
+                )
+                for worker, each in zip(self._workers, args, strict=True)
+            ]
+            try:
+                self._wait(futures)
+                results: list[Any] = self._client.gather(futures)
+                return results
+            finally:
+                self._client.cancel(futures, force=True)
 
-    def _at_once(
-        self, distributed: Any, function: Callable[..., Any], args: Sequence[tuple[Any, ...]]
-    ) -> list[Any]:
-        pinned = {"allow_other_workers": False, "pure": False, "retries": 0}
-        futures = [
-            self._client.submit(function, self._run, *own, workers=[worker], **pinned)
-            for worker, own in zip(self._workers, args, strict=True)
-        ]
-        try:
-            while waiting := [future for future in futures if not future.done()]:
-                self._check_workers(self._workers)
-                if any(future.status == "error" for future in futures):
-                    break
-                with suppress(TimeoutError):
-                    distributed.wait(waiting, timeout=_LOOK, return_when="FIRST_COMPLETED")
-            errors = [future.exception() for future in futures if future.status == "error"]
-            for error in sorted(errors, key=_is_passing):  # the cause before what it brings about
-                raise NetworkBrokenError(f"{error}") if _is_passing(error) else error
-            if any(future.status != "finished" for future in futures):
-                raise NetworkBrokenError("the scheduler dropped a call")
-            found: list[Any] = self._client.gather(futures)
-            return found
-        finally:
-            self._client.cancel(futures, force=True)
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait for all futures; raise the error of one, or if a worker is lost."""
+        while waiting := [future for future in futures if not future.done()]:
+            self._check_workers(self._workers)
+            if any(future.status == "error" for future in futures):
+                break
+            with suppress(TimeoutError):
+                import_distributed().wait(waiting, timeout=_INTERVAL, return_when="FIRST_COMPLETED")
+        errors = [future.exception() for future in futures if future.status == "error"]
+        for error in sorted(errors, key=_is_passing):  # the cause before its consequences
+            raise NetworkBrokenError(f"{error}") if _is_passing(error) else error
+        if any(future.status != "finished" for future in futures):
+            raise NetworkBrokenError("the scheduler dropped a call")
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether an error is that of a network, which another network may not have."""
+    """Return whether another network may be without this error."""
     if isinstance(error, RankwrightError) or str(error).startswith("Check failed"):
-        return False  # LightGBM says so of parameters
+        return False  # LightGBM's error for wrong parameters
     return isinstance(error, NetworkBrokenError | OSError) or type(error).__name__ in _PASSING
 
 
 def _threads(client: Any) -> dict[str, int]:
-    """Return the workers that are there, and the threads of each."""
+    """Return the current workers and their numbers of threads."""
     try:
-        found: dict[str, int] = client.nthreads()
+        threads: dict[str, int] = client.nthreads()
     except OSError as error:
         raise ClusterError("the scheduler of the cluster does not answer any more.") from error
-    return found
+    return threads
 
 
 # --- bins -----------------------------------------------------------------------------------
 
 
 def _bin_sample(data: Partitions) -> Any:
-    """Return a future of the rows that make the bins: all of them, or about `BIN_ROWS`."""
+    """Return a future of the rows from which bins are made: all rows, or about `BIN_ROWS`."""
     share = min(1.0, BIN_ROWS / data.n_documents)
-    return data.client.submit(_joined_rows, data.call(_chosen_rows, share), pure=False)
+    return data.client.submit(_joined_rows, data.call(_sampled_rows, share), pure=False)
 
 
-def _chosen_rows(part: RankingData, share: float) -> FloatMatrix:
-    """Return some of the rows, chosen by what they hold."""
+def _sampled_rows(part: RankingData, share: float) -> FloatMatrix:
+    """Return a share of the rows, chosen by content."""
     if share >= 1.0:
         return part.X
     return part.X[content_sample(part, max(1, round(share * part.n_documents)))]

@@ -203,7 +203,7 @@ def test_partitions_are_the_whole_data_in_order(sizes, borders, n_parts):
     data = RankingData.from_arrays(X, y, group_sizes=sizes)
     cuts = sorted({0, len(sizes), *(b for b in borders if b < len(sizes))})
     raws = [consecutive(data, lo, hi) for lo, hi in pairwise(cuts)]
-    parts = Partitions._of_parts(LocalBackend(), raws, list(map(str, cuts[:-1])), n_parts=n_parts)
+    parts = Partitions.build(LocalBackend(), raws, list(map(str, cuts[:-1])), n_parts=n_parts)
     same(whole(parts), data)
     assert [q.tolist() for q in parts.qid] == [part.qid.tolist() for part in parts.parts]
     assert [s.tolist() for s in parts.sizes] == [part.sizes.tolist() for part in parts.parts]
