@@ -83,9 +83,7 @@ class ForgetsItsState(LastModelOnly):
         self, loss, data, valid=None, *, start=None, resume=None, random_state=0, n_jobs=None
     ):
         for round_ in FirstFeature.rounds(self, loss, data, valid):
-            yield Round(
-                round_.number, round_.loss, round_.valid_scores, round_.model, state=lambda: {}
-            )
+            yield Round(round_.number, round_.loss, round_.valid_scores, round_.model, state=dict)
             if resume is not None:
                 return
 
