@@ -243,7 +243,7 @@ _FIXED_TOL, _FIXED_ROUNDS = 1e-8, 100  # at most and at least, of als with the i
 _SQUARES = frozenset({"smooth", "integrable", "curvature"})
 _SUPPORTED_NEEDS = {
     "joint": frozenset({"smooth", "integrable"}),
-    "alternating": frozenset({"smooth", "integrable", "convex_parts"}),
+    "alternating": frozenset({"smooth", "integrable", "convex_parts", "shift_invariant"}),
 }
 _SOLVERS = {"joint": "lbfgs", "alternating": "lbfgs or bundle"}
 
@@ -320,7 +320,7 @@ class Factorization(Part):
         method, solver = self._method(loss, solver, data)
         data = in_content_order(data, n_jobs=n_jobs)[1]
         problem = self._problem(loss, data, n_jobs)
-        first = self._first(problem, data, start, random_state)
+        first, items = self._first(problem, data, start, random_state), items_of(data)
         penalties = self._penalties(problem, method, solver, with_valid=valid is not None)
         number = 0
         for l2 in penalties:
@@ -330,7 +330,7 @@ class Factorization(Part):
                 turns = iter(deque(turns, maxlen=1))
             for solution in turns:
                 number += 1
-                fitted = _fitted(problem, solution, data)
+                fitted = _fitted(problem, solution, data, items)
                 scores = None if valid is None else fitted.scores_of(valid, n_jobs=n_jobs)
                 yield Round(number, solution.value, scores, partial(_finished, fitted, problem))
 
@@ -516,12 +516,11 @@ def _solve(solver: Any, block: BlockProblem) -> SolveResult:
 
 
 def _fitted(
-    problem: FactorProblem, solution: SolveResult, data: RankingData
+    problem: FactorProblem, solution: SolveResult, data: RankingData, items: tuple[I64, I64]
 ) -> FittedFactorization:
     U, level, V, b = problem.parts(solution.w)
-    begin, rated = items_of(data)
     return FittedFactorization(
-        data.qid, U, level, V, b, begin, rated, data.n_features, problem.l2, solution=solution
+        data.qid, U, level, V, b, *items, data.n_features, problem.l2, solution=solution
     )
 
 

@@ -202,18 +202,14 @@ class Blend(Ranker):
         """Return whether the ranker fits its default model, which a blend always does."""
         return True
 
-    def _common(self, random_state: Any) -> dict[str, Any]:
+    def _common(self) -> dict[str, Any]:
         """Return the parameters of members given by name."""
-        return {
-            "metric": self.metric,
-            "convention": self.convention,
-            "random_state": random_state,
-            "n_jobs": self.n_jobs,
-        }
+        names = "metric", "convention", "random_state", "n_jobs"
+        return {name: getattr(self, name) for name in names}
 
-    def _named_members(self, random_state: Any = None) -> dict[str, Any]:
+    def _named_members(self) -> dict[str, Any]:
         """Return the members by name; the second member of a kind is ``gbrank_2``."""
-        common = self._common(self.random_state if random_state is None else random_state)
+        common = self._common()
         listed = self.members.split(",") if isinstance(self.members, str) else self.members
         members: dict[str, Any] = {}
         for given in listed:
@@ -226,14 +222,16 @@ class Blend(Ranker):
             members[name] = member
         return members
 
-    def _checked_members(self, random_state: Any = None) -> dict[str, Ranker]:
-        """Return the members by name; raise if they cannot be blended."""
+    def _checked_members(self, data: RankingData | None = None) -> dict[str, Ranker]:
+        """Return the members for ``data`` by name; raise if they cannot be blended."""
+        if self._is_auto():
+            return default_members(data, **self._common())
         if not self._has_members():
             raise UsageError(
                 'members is a list of rankers or their names, or "auto", not '
                 f"{self.members!r}; write Blend(['memr', 'gbrank'])."
             )
-        members = self._named_members(random_state)
+        members = self._named_members()
         if not members:
             raise UsageError("a blend needs at least one member.")
         for name, member in members.items():
@@ -256,7 +254,7 @@ class Blend(Ranker):
 
     def make_model(self) -> Any:
         """Return the models of all members, checked."""
-        members = default_members() if self._is_auto() else self._checked_members()
+        members = self._checked_members()
         self._check()
         check_whole("folds", self.folds, 2)
         check_zero_or_more("shrinkage", self.shrinkage)
@@ -296,12 +294,7 @@ class Blend(Ranker):
         """Yield one round, with all members; after Ctrl-C with the members fitted so far."""
         if start is not None:
             raise UsageError("a blend is not continued; continue a member, and use Blend.of.")
-        seed = seed_of(self.random_state)
-        members = (
-            default_members(data, **self._common(seed))
-            if self._is_auto()
-            else self._checked_members(seed)
-        )
+        seed, members = seed_of(self.random_state), self._checked_members(data)
         self.out_of_fold_ = self._on_folds(members, data, seed)
         stack = self._stack(data)
         weight_of = dict(zip(members, self._weigh(stack, len(members), seed), strict=True))
