@@ -103,7 +103,7 @@ MODELS = {
     "expression": "rankwright.models.expression:Expression",
     "factorization": "rankwright.models.factorization:Factorization",
     "feature_sum": "rankwright.models.feature_sum:FeatureSum",
-    "forest": "rankwright.models.forest:Forest",
+    "forest": "rankwright.models.bagged_trees:BaggedTrees",
     "jrank": "rankwright.models.jrank:JRank",
     "kernel": "rankwright.models.kernel:Kernel",
     "least_squares": "rankwright.models.pointwise:LeastSquares",

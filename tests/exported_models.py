@@ -5,15 +5,15 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from forests import forest_of_splits
 from small_data import small_data
 
 import rankwright as rw
 from rankwright import registry
 from rankwright.export.folder import export_model
-from rankwright.models.additive import FittedAdditive
+from rankwright.models.forest import Forest
+from rankwright.models.forest_scoring import NAN_LEFT, NAN_RIGHT, PLAIN
 from rankwright.models.linear import FittedLinear
-from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, model_text, tree_block
-from rankwright.models.trees import FittedTrees
 
 
 def with_gaps(data, share=0.15, seed=1):
@@ -88,34 +88,18 @@ def holding(name, model, **params):
 
 def of_rules(rules, n_features=2, initial=0.0):
     """Return a ranker that adds up weight * [x_feature > threshold]."""
-    feature, threshold, weight = zip(*rules, strict=True)
-    model = FittedAdditive(
-        np.array(feature), np.array(threshold, float), np.array(weight, float),
-        initial, len(rules), n_features,
-    )  # fmt: skip
-    return holding("rankboost", model)
+    columns = [np.array(column) for column in zip(*rules, strict=True)]
+    return holding("rankboost", Forest.of_rules(n_features, *columns, base=initial))
 
 
 def of_splits(splits, n_features=2):
     """Return a ranker of trees with one split each: feature, threshold, missing left, values."""
-    blocks = []
-    for feature, threshold, missing_left, values in splits:
-        inner = np.array([True, False, False])
-        nodes = Nodes(
-            inner=inner,
-            left=np.array([1, 1, 2]),
-            right=np.array([2, 1, 2]),
-            feature=np.where(inner, feature, 0),
-            threshold=np.where(inner, threshold, 0.0),
-            decision=np.full(3, 8 + DEFAULT_LEFT * missing_left),
-            gain=np.ones(3),
-            value=np.array([0.0, *values]),
-            weight=np.ones(3),
-            count=np.array([2, 1, 1]),
-        )
-        blocks.append(tree_block(nodes))
-    text = model_text([f"f{j}" for j in range(n_features)], blocks)
-    return holding("lambdamart", FittedTrees(text, 0.0, n_features))
+    rules = (NAN_RIGHT, NAN_LEFT)
+    trees = [
+        (feature, threshold, rules[missing_left], values)
+        for feature, threshold, missing_left, values in splits
+    ]
+    return holding("lambdamart", forest_of_splits(trees, n_features))
 
 
 def of_weights(coef, fill=None):
@@ -144,31 +128,18 @@ def named(ranker, *names):
 
 
 def chain(depth):
-    """A tree that splits on and on to the right, in LightGBM's text."""
-    inner = range(depth)
-    lines = {
-        "num_leaves": [depth + 1],
-        "num_cat": [0],
-        "split_feature": [0] * depth,
-        "split_gain": [1] * depth,
-        "threshold": [float(k) for k in inner],
-        "decision_type": [0] * depth,
-        "left_child": [-1 - k for k in inner],
-        "right_child": [*range(1, depth), -1 - depth],
-        "leaf_value": [float(k) for k in range(depth + 1)],
-        "leaf_weight": [1] * (depth + 1),
-        "leaf_count": [1] * (depth + 1),
-        "internal_value": [0] * depth,
-        "internal_weight": [1] * depth,
-        "internal_count": [2] * depth,
-        "is_linear": [0],
-        "shrinkage": [1],
-    }
-    body = "\n".join(f"{key}={' '.join(map(str, some))}" for key, some in lines.items())
-    tree = f"Tree=0\n{body}\n\n\n"
-    head = (
-        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\n"
-        "max_feature_idx=1\nobjective=custom\nfeature_names=a b\nfeature_infos=none none\n"
-        f"tree_sizes={len(tree)}\n\n"
+    """Return a ranker with a tree that splits on and on to the right."""
+    nodes = np.arange(2 * depth + 1)
+    is_split = nodes < depth
+    forest = Forest.of_nodes(
+        2,
+        left=np.where(is_split, depth + nodes, -1),
+        right=np.where(is_split, np.where(nodes < depth - 1, nodes + 1, 2 * depth), -1),
+        feature=np.zeros(len(nodes), int),
+        threshold=np.where(is_split, nodes, 0.0),
+        rule=np.full(len(nodes), PLAIN),
+        value=np.where(is_split, 0.0, nodes - depth),
+        cover=np.where(is_split, 2.0, 1.0),
+        gain=np.where(is_split, 1.0, 0.0),
     )
-    return holding("lambdamart", FittedTrees(f"{head}{tree}end of trees\n", 0.0, 2))
+    return holding("lambdamart", forest)

@@ -75,6 +75,7 @@ def test_a_loss_has_one_name_as_key_and_class():
 
 SHARED_FILES = {
     "classifier": "pointwise",
+    "forest": "bagged_trees",
     "least_squares": "pointwise",
     "passive_aggressive": "perceptron",
     "prank": "perceptron",

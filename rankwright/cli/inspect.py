@@ -404,10 +404,16 @@ def _goes_by(ranker: Ranker) -> dict[str, Any]:
     A model that can be read as text has ``describe(names)``: a heading, then a line for each part.
     """
     model: Any = ranker.model_
-    if hasattr(model, "describe"):
+    is_rules = getattr(model, "is_rules", False)
+    if is_rules or hasattr(model, "describe"):
         numbers = range(1, model.n_features + 1)  # as in LETOR files
         names = [str(name) for name in getattr(ranker, "feature_names_in_", numbers)]
-        what, *lines = model.describe(names)
+        if is_rules:
+            from rankwright.models.additive import describe_rules
+
+            what, *lines = describe_rules(model, names)
+        else:
+            what, *lines = model.describe(names)
         return {"what": what, "values": {}, "lines": lines}
     if hasattr(model, "coef"):
         weights = ranker.weights_

@@ -64,7 +64,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwright.core.parameters import check_choice, check_zero_or_more
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Model
+from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss
 from rankwright.data.click_log import ClickLog, codes_of_ids
 from rankwright.data.content import query_prints
 from rankwright.data.propensity import Propensity
@@ -80,7 +80,6 @@ from rankwright.metrics.ndcg import NDCG
 from rankwright.models.linear import Linear
 from rankwright.models.trees import Trees
 from rankwright.rankers.fitting import last_model
-from rankwright.rankers.selection import Selection
 
 METHODS = ("posterior", "ips")
 UNITS = ("document", "session")
@@ -270,7 +269,7 @@ def relevance_and_propensity(
     Rows without positions have a single position.
     """
     rows = rows._replace(sample_weight=_mean_one(document_weight(rows)))
-    model: Any = Trees() if rows.categories else Linear(l2=l2, missing="mean")
+    model = Trees() if rows.categories else Linear(l2=l2, missing="mean")
     fitted = _fit(model, DualSoftmax(), rows, n_jobs)
     if rows.position is None:
         return fitted, Propensity(np.ones(1), method="joint")
@@ -291,14 +290,8 @@ def _of_all_positions(positions: AnyArray, examination: F64) -> F64:
     return relative
 
 
-def _fit(model: Model, loss: Loss, data: RankingData, n_jobs: int | None) -> FittedModel:
-    rounds_of: Any = getattr(model, "rounds", None)
-    if rounds_of is not None:
-        return last_model(rounds_of(loss, data, n_jobs=n_jobs))
-    callback = Selection(
-        metric="ndcg@10", convention="standard", train=data, valid=None, n_jobs=n_jobs
-    )
-    return model.fit(loss, data, callback=callback, n_jobs=n_jobs)
+def _fit(model: Trees | Linear, loss: Loss, data: RankingData, n_jobs: int | None) -> FittedModel:
+    return last_model(model.rounds(loss, data, n_jobs=n_jobs))
 
 
 def _mean_one(weight: F64) -> F64:

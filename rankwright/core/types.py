@@ -257,7 +257,7 @@ class Metric(Protocol):
 
 
 class Problem(Protocol):
-    """What a solver sees of loss and model together."""
+    """An objective in variables, to be minimised by a solver."""
 
     size: int
 
@@ -279,38 +279,38 @@ class NewtonProblem(Problem, Protocol):
 
 
 class StochasticProblem(Problem, Protocol):
-    """A mean over parts (queries), each of which can be asked for alone.
+    """A mean over parts (queries) with a gradient of each part.
 
-    The objective is the mean over parts of f_k(w) = loss of part k + strength/2 |w|^2.
+    The objective is the mean over parts of f_k(w) = loss of part k + l2/2 |w|^2.
     """
 
     n_parts: int
-    strength: float  # how strongly convex each part is by its penalty alone
+    l2: float
 
     def begin_pass(self, t: int, w: F64) -> None:
-        """Sample the noise of pass ``t``, where the loss has any; it starts at ``w``."""
+        """Sample the noise of pass ``t``, which starts at ``w``, if the loss has any."""
 
     def part_grad(self, parts: I64, w: F64, out: F64) -> float:
         """Write the gradient of the mean of f_k over ``parts`` to ``out``; return that mean."""
 
     def part_smoothness(self, part: int, floor: float) -> float:
-        """Return how fast the gradient of ``part`` may turn where the pass began, less the penalty.
+        """Return a Lipschitz constant of the gradient of ``part`` without the penalty.
 
-        Or ``floor``, where that is larger.
+        It holds at the start of the pass. Return ``floor`` if that is larger.
         """
 
 
 class CutProblem(Protocol):
-    """strength/2 |w|^2 + M(w) - N(w), with convex M and N known by their tangent planes."""
+    """l2/2 |w|^2 + M(w) - N(w), with convex M and N known by their tangent planes."""
 
     size: int
-    strength: float
+    l2: float
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return a, b and M(w) of the plane a'w + b that touches M from below at ``w``."""
 
     def concave_part(self, w: F64) -> tuple[F64, float] | None:
-        """Return a and b of the plane that touches N at ``w``; None where there is no N."""
+        """Return a and b of the plane that touches N at ``w``, or None without an N."""
 
 
 class TargetProblem(Problem, Protocol):
@@ -323,14 +323,14 @@ class TargetProblem(Problem, Protocol):
         """
 
     def with_targets(self, r: F64) -> Problem:
-        """Return the problem of coming near to fixed targets ``r``."""
+        """Return the problem with fixed targets ``r``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolveResult:
-    """Where a solver ended, how close to optimal, and why it stopped.
+    """Result of a solver: the solution, its optimality, and the reason to stop.
 
-    ``state`` is what a solver that can go on later needs for it.
+    A solver that can be resumed continues from ``state``.
     """
 
     w: F64
@@ -347,11 +347,11 @@ VANISHED = "the objective has all but vanished"
 
 
 class Solver(Protocol):
-    """Minimises a problem; ``needs`` names the traits it cannot do without.
+    """Minimise a problem; ``needs`` contains the traits that the loss must have.
 
-    One with the field ``random_state`` visits queries in an order of its own, and sees them in one
-    fixed by their content. ``by_column`` says whether it steps along single features and knows an
-    l1 penalty: it is given the problem that `ColumnLoss.by_column` makes.
+    A solver with the field ``random_state`` visits single queries, whose order in the data depends
+    only on their content. A solver with ``by_column = True`` steps along single features, supports
+    an l1 penalty, and minimises the problem that `ColumnLoss.by_column` returns.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -20,7 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Listener
 from typing import Any
 
@@ -29,11 +29,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, CheckpointState, FloatMatrix, Loss
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.models.boosting import Boost, Descent
-from rankwright.models.tree_text import first_trees
-from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, lightgbm, lightgbm_threads
+from rankwright.models.forest import Forest
+from rankwright.models.lightgbm_engine import (
+    BIN_ROWS,
+    LightGBMEngine,
+    lightgbm,
+    lightgbm_params,
+    lightgbm_threads,
+)
+from rankwright.models.trees import Trees
 
 _IDLE = 900.0  # seconds without a call
 _MINUTES_TO_WAIT = 15  # of a machine for another, which may have more data to bin
@@ -46,7 +53,7 @@ class TreeMachine:
     ----------
     model, loss, seed
         What is to be grown; the same on all machines.
-    start : FittedTrees
+    start : Forest
         The trees before the first.
     sample : matrix
         Rows whose values make the bins; the same on all machines.
@@ -58,7 +65,7 @@ class TreeMachine:
         self,
         model: Trees,
         loss: Loss,
-        start: FittedTrees,
+        start: Forest,
         sample: FloatMatrix,
         seed: int,
         n_jobs: int,
@@ -67,7 +74,6 @@ class TreeMachine:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
         self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
         self._parts: list[tuple[int, int, RankingData]] = []
-        self._sent = 0
 
     def add(self, number: int, first: int, part: RankingData) -> None:
         """Take a part of the data, by its number and that of its first query among all."""
@@ -106,29 +112,29 @@ class TreeMachine:
                 "local_listen_port": port,
                 "time_out": _MINUTES_TO_WAIT,
             }
-        self._booster = lightgbm().Booster(params, bins)
+        self._engine = LightGBMEngine(params, bins)
+        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
+        self._engine.begin(np.concatenate(scores))
         self._parts = []  # bins and bound losses are all that is needed
 
     def grow(
-        self, first: int, rounds: int, with_text: bool
-    ) -> tuple[list[dict[int, float]], list[int], str]:
+        self, first: int, rounds: int, with_trees: bool
+    ) -> tuple[list[dict[int, float]], list[Forest | None]]:
         """Grow the trees of rounds ``first`` and on.
 
-        Return the loss before each round, part by part; how many trees have come after it; and
-        their text, the same on all machines, where that is asked for. Fewer rounds come back where
-        no more trees can grow.
+        Return the loss before each round, part by part, and the tree of each round, None for a
+        round without a split; the trees are the same on all machines, and returned only if they
+        are asked for. There are fewer rounds if no more trees can grow.
         """
-        counter = _RoundCounter(self._booster)
-        self._descents.values.clear()
-        model = replace(self._model, n_estimators=rounds)
-        model.grow(self._booster, self._descents, counter, first)  # type: ignore[arg-type]
-        counts = [count - self._sent for count in counter.counts]
-        text = ""
-        if with_text:
-            text = self._booster.model_to_string(start_iteration=self._sent)
-            text = first_trees(text, max([0, *counts]))
-        self._sent += max([0, *counts])
-        return self._descents.values[: len(counts)], counts, text
+        descents = self._descents
+        descents.values.clear()
+        trees: list[Forest | None] = []
+        for t in range(first, first + rounds):
+            _, tree = self._engine.grow(partial(descents.step, t), descents.columns(t))
+            if tree is None and not descents.samples:
+                break
+            trees.append(tree)
+        return descents.values[: len(trees)], trees if with_trees else []
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses after the rounds so far."""
@@ -139,7 +145,7 @@ class TreeMachine:
         self._descents.load_state(state)
 
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
-        params = self._model.lightgbm_params(data[0], self._seed, self._n_jobs)
+        params = lightgbm_params(self._model, data[0], self._seed, self._n_jobs)
         n = sum(part.n_documents for part in data)
         params["num_threads"] = lightgbm_threads(n, self._n_jobs)
         params["bin_construct_sample_cnt"] = max(BIN_ROWS, self._sample.shape[0])
@@ -149,42 +155,16 @@ class TreeMachine:
         """Return the rows of all parts in the bins of the sample, to be made by a booster."""
         lgb = lightgbm()
         categorical = params.pop("categorical_feature", "auto")
-        scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
         bins = None
-        for blocks, start in (([self._sample], None), ([part.X for part in data], scores)):
+        for blocks in ([self._sample], [part.X for part in data]):
             bins = lgb.Dataset(
                 _as_lightgbm(blocks),
                 np.zeros(sum(block.shape[0] for block in blocks), np.float32),
                 reference=bins,
-                init_score=None if start is None else np.concatenate(start),
                 params=dict(params),
                 categorical_feature=categorical,
             )
         return bins
-
-
-class _RoundCounter:
-    """Counts the trees after each round; the caller evaluates them later."""
-
-    valid: RankingData | None = None
-    wants_train = interrupted = False
-
-    def __init__(self, booster: Any) -> None:
-        self._booster = booster
-        self.counts: list[int] = []
-
-    def on_iteration(self, *_: Any) -> bool:
-        self.counts.append(int(self._booster.current_iteration()))
-        return False
-
-    def best(self) -> int:
-        return 0
-
-    def load_state(self) -> CheckpointState | None:
-        return None
-
-    def save_state(self, *_: Any) -> None:
-        pass
 
 
 def _as_lightgbm(blocks: list[FloatMatrix]) -> Any:

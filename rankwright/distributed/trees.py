@@ -24,6 +24,7 @@ partitions again.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -33,10 +34,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from multiprocessing.connection import Client as Connection
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -50,12 +50,14 @@ from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Boost
-from rankwright.models.tree_text import first_trees, join_trees, model_text, tree_blocks
-from rankwright.models.trees import BIN_ROWS, FittedTrees, Trees, empty_forest
+from rankwright.models.forest import Forest
+from rankwright.models.lightgbm_engine import BIN_ROWS
+from rankwright.models.trees import GrownTrees, Trees
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
+_LOSS = "loss."  # begins the names of the state of the losses
 EVERY = 20
 """Number of rounds after which the driver gets the trees."""
 _ATTEMPTS = 3  # networks in a row that break before the driver gets any of their trees
@@ -77,7 +79,7 @@ class PartitionedTrees:
 
     def restore(
         self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedTrees:
+    ) -> Forest:
         """Build the fitted model from its own arrays and texts."""
         return self.model.restore(arrays, texts, n_features)
 
@@ -87,7 +89,7 @@ class PartitionedTrees:
         data: Partitions,
         valid: RankingData | None = None,
         *,
-        start: FittedTrees | None = None,
+        start: Forest | None = None,
         resume: Mapping[str, AnyArray] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
@@ -101,19 +103,21 @@ class PartitionedTrees:
         every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
         largest = largest_of_all(data, loss)
         if start is None:
-            start = empty_forest(_best_constant(loss, data, largest), data.n_features)
-        grown = GrownTrees(start, resume or {})
-        for number in range(grown.rounds):  # for their models only
-            yield Round(start.n_trees + number + 1, 0.0, None, partial(grown.model, number + 1))
-        scores: Any = None if valid is None else grown.model().running_scores(valid.X)
+            start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
+        grown, losses = GrownTrees(start.as_sum()), {}
+        if resume is not None:
+            grown = GrownTrees.restore(start.as_sum(), resume)
+            losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+        yield from grown.earlier_rounds()
+        scores: Any = None if valid is None else grown.model()().running_scores(valid.X)
         network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
         failures = 0
         try:
-            while grown.rounds < model.n_estimators:
-                rounds = min(every, model.n_estimators - grown.rounds)
+            while len(grown.trees) < model.n_estimators:
+                rounds = min(every, model.n_estimators - len(grown.trees))
                 try:
-                    new = network.grow(grown, rounds)
-                    state = {} if self.checkpoint is None else network.state()
+                    values, trees = network.grow(grown, losses, rounds)
+                    losses = {} if self.checkpoint is None else network.state()
                 except NetworkBrokenError as error:
                     network.close()
                     failures += 1
@@ -121,25 +125,18 @@ class PartitionedTrees:
                         raise ClusterError(self._failure(grown, error, failures)) from None
                     continue
                 failures = 0
-                before = grown.rounds
-                trees = grown.add(new, state)
-                for number, (value, added) in enumerate(zip(new.losses, trees, strict=True), 1):
-                    if valid is not None:
-                        scores = sum((tree.scores(valid.X) for tree in added), scores)
-                    is_last = before + number == grown.rounds
-                    yield Round(
-                        start.n_trees + before + number,
-                        value,
-                        scores,
-                        partial(grown.model, before + number),
-                        grown.arrays if is_last else None,
-                    )
-                if len(new.losses) < rounds:  # no tree can grow any more
+                for number, (value, tree) in enumerate(zip(values, trees, strict=True), 1):
+                    grown.trees.append(tree)
+                    if tree is not None and valid is not None:
+                        scores = scores + tree.scores(valid.X)
+                    state = partial(_state, grown, losses) if number == len(trees) else None
+                    yield Round(grown.next, value, scores, grown.model(), state)
+                if len(trees) < rounds:  # no tree can grow any more
                     break
         finally:
             network.close()
-        if grown.rounds == 0:
-            yield Round(0, 0.0, None, grown.model)
+        if not grown.trees:
+            yield Round(grown.next, math.nan, scores, grown.model())
 
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
         """Return the sentence with which a run ends."""
@@ -148,62 +145,12 @@ class PartitionedTrees:
         advice = "No checkpoint was written; begin again, with one."
         if kept is not None and kept.last_round:
             advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
-        return f"trees cannot grow beyond round {grown.next_iteration}: {error}{in_a_row}. {advice}"
+        return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
 
 
-class GrownTrees:
-    """The trees that came back so far, after those of ``start``.
-
-    Parameters
-    ----------
-    start : FittedTrees
-    resume : mapping from names to arrays
-        The `arrays` of an earlier run.
-    """
-
-    def __init__(self, start: FittedTrees, resume: Mapping[str, AnyArray]) -> None:
-        self._start = start
-        self.state = dict(resume)  # of the losses after the last round
-        self._texts = [self.state.pop("trees").tobytes().decode()] if resume else []
-        self._counts = self.state.pop("counts").tolist() if resume else []  # after each round
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds; a round may have no tree if rows are sampled."""
-        return len(self._counts)
-
-    @property
-    def next_iteration(self) -> int:
-        """Number of the next round; the trees of the start count as rounds."""
-        return self._start.n_trees + self.rounds
-
-    def add(self, new: NewTrees, state: dict[str, AnyArray]) -> list[list[FittedTrees]]:
-        """Add the trees of some rounds and return those of each round."""
-        names = [str(column) for column in range(self._start.n_features)]
-        trees = [
-            FittedTrees(model_text(names, [block]), 0.0, self._start.n_features)
-            for block in tree_blocks(new.text)
-        ]
-        before = self._counts[-1] if self._counts else 0
-        self._texts.append(new.text)
-        self._counts += [before + count for count in new.counts]
-        self.state = state
-        return [trees[lo:hi] for lo, hi in pairwise([0, *new.counts])]
-
-    def model(self, rounds: int | None = None) -> FittedTrees:
-        """Return the model of all trees, or of the trees up to a round."""
-        rounds = self.rounds if rounds is None else rounds
-        if rounds == 0:
-            return self._start
-        before = [self._start.text] if self._start.n_trees else []
-        n_trees = self._start.n_trees + self._counts[rounds - 1]
-        text = first_trees(join_trees([*before, *self._texts]), n_trees)
-        return FittedTrees(text, self._start.initial, self._start.n_features)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays from which a run resumes."""
-        trees = np.frombuffer(join_trees(self._texts).encode(), np.uint8)
-        return {"trees": trees, "counts": np.array(self._counts, np.int64), **self.state}
+def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays from which a run resumes."""
+    return {**grown.state(), **{f"{_LOSS}{name}": array for name, array in losses.items()}}
 
 
 # --- before the first tree ---------------------------------------------------------------------
@@ -363,14 +310,6 @@ class NoWorkerError(NetworkBrokenError):
     """There is no worker, and none was restarted."""
 
 
-class NewTrees(NamedTuple):
-    """Trees that came back: the loss before each round, how many trees after it, and their text."""
-
-    losses: list[float]
-    counts: list[int]
-    text: str
-
-
 class TreeNetwork:
     """The processes of the workers, and the partitions of each.
 
@@ -394,18 +333,22 @@ class TreeNetwork:
         self._workers: list[str] = []
         self._most = 0  # workers at the same time
 
-    def grow(self, grown: GrownTrees, rounds: int) -> NewTrees:
-        """Grow trees after those that have grown."""
+    def grow(
+        self, grown: GrownTrees, losses: Mapping[str, AnyArray], rounds: int
+    ) -> tuple[list[float], list[Forest | None]]:
+        """Grow trees after those that have grown; ``losses`` is the state of a resumed run.
+
+        Return the loss before each round, and its tree.
+        """
         if self._run is None:
-            self._begin(grown)
-        args = [(grown.next_iteration, rounds, number == 0) for number in range(len(self._workers))]
-        found = self._call_all("grow", args)
-        by_machine, counts, texts = zip(*found, strict=True)
-        losses = []
+            self._begin(grown, losses)
+        args = [(grown.next, rounds, number == 0) for number in range(len(self._workers))]
+        by_machine, trees = zip(*self._call_all("grow", args), strict=True)
+        values = []
         for of_machines in zip(*by_machine, strict=True):
             parts = {number: value for own in of_machines for number, value in own.items()}
-            losses.append(float(sum(parts[number] for number in sorted(parts))))
-        return NewTrees(losses, counts[0], texts[0])
+            values.append(float(sum(parts[number] for number in sorted(parts))))
+        return values, trees[0]
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses of all parts."""
@@ -419,24 +362,24 @@ class TreeNetwork:
         if run is not None and there:
             self._client.run(end_machine, run, workers=there, on_error="ignore")
 
-    def _begin(self, grown: GrownTrees) -> None:
+    def _begin(self, grown: GrownTrees, losses: Mapping[str, AnyArray]) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         self._together(start_machine, [()] * len(self._workers))
         if self._sample is None:  # sampled while the processes come up
             self._sample = _bin_sample(self._data)
-        model, calls = grown.model(), []
+        forest, calls = grown.model()(), []
         firsts = self._data.first_queries
         for worker, own in parts_of.items():
             n_jobs = self._n_jobs or threads[worker]
-            plan = (self._model, self._loss, model, self._sample, self._seed, n_jobs)
+            plan = (self._model, self._loss, forest, self._sample, self._seed, n_jobs)
             numbers = [(number, firsts[number]) for number in own]
             parts = [self._data.parts[number] for number in own]
             calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(begin_machine, calls)
-        if grown.state:
-            self._call_all("load_state", [(grown.state,)] * len(self._workers))
+        if losses:
+            self._call_all("load_state", [(losses,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
         machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
         self._call_all("join", [(machines, port) for port in ports])

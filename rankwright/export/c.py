@@ -29,7 +29,7 @@ from rankwright.export.target import (
     as_scores,
     run_evaluator,
 )
-from rankwright.models.portable import RULES, Blend, Forest, Linear, Network, OneKind
+from rankwright.models.portable import RULES, Blend, Linear, Network, OneKind, PortableForest
 
 _TOP = """/* {title}: family {family}, written by rankwright; x <= threshold goes left. */
 #include <math.h>
@@ -150,7 +150,7 @@ def _hex(value: float) -> str:
 
 def _part(model: OneKind, function: str, suffix: str) -> str:
     """Return the tables of a model, with a suffix to their names, and the function of its score."""
-    if isinstance(model, Forest):
+    if isinstance(model, PortableForest):
         return _forest(model, function, suffix)
     if isinstance(model, Linear):
         return _filled(model.fill, suffix) + _linear(model, function, suffix)
@@ -173,7 +173,14 @@ def _linear(model: Linear, function: str, s: str) -> str:
     )
 
 
-def _forest(model: Forest, function: str, s: str) -> str:
+_NUMBERED = (
+    "plain", "nan_left", "nan_right", "zero_left", "zero_right", "category", "member",
+    "member_or_nan",
+)  # fmt: skip
+_CODES = np.array([_NUMBERED.index(name) for name in RULES])
+
+
+def _forest(model: PortableForest, function: str, s: str) -> str:
     leaf = model.is_leaf
     threshold, value = model.threshold.copy(), model.value.copy()
     categories: list[int] = []
@@ -181,17 +188,16 @@ def _forest(model: Forest, function: str, s: str) -> str:
         threshold[node] = len(categories)
         categories += found
         value[node] = len(categories)
-    assert RULES[5:] == ("category", "member", "member_or_nan")
     return (
         _array(f"root{s}", model.roots, "long")
         + _array(f"feature{s}", np.where(leaf, -1, model.feature), "int")
-        + _array(f"rule{s}", model.rule, "signed char")
+        + _array(f"rule{s}", _CODES[model.rule], "signed char")
         + _array(f"threshold{s}", threshold)
         + _array(f"left_child{s}", model.left, "long")
         + _array(f"right_child{s}", model.right, "long")
         + _array(f"value{s}", value)
         + _array(f"category{s}", np.array(categories, np.int64), "long")
-        + _FOREST.format(function=function, s=s, n=len(model.roots), initial=_hex(model.initial))
+        + _FOREST.format(function=function, s=s, n=len(model.roots), initial=_hex(model.offset))
     )
 
 

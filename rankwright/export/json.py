@@ -34,7 +34,7 @@ from rankwright.export.target import (
     accepts_missing,
     read_json,
 )
-from rankwright.models.portable import RULES, Blend, Forest, Linear, OneKind, Portable
+from rankwright.models.portable import RULES, Blend, Linear, OneKind, Portable, PortableForest
 
 
 class Json(Target):
@@ -74,8 +74,8 @@ def plain_model(model: Portable, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _plain_part(model: OneKind) -> dict[str, Any]:
     whole: dict[str, Any] = {"family": model.family}
-    if isinstance(model, Forest):
-        return {**whole, "initial": model.initial, "trees": plain_trees(model)}
+    if isinstance(model, PortableForest):
+        return {**whole, "initial": model.offset, "trees": plain_trees(model)}
     fill = None if model.fill is None else model.fill.tolist()
     if isinstance(model, Linear):
         intercept = {"intercept": model.intercept} if model.intercept else {}
@@ -84,7 +84,7 @@ def _plain_part(model: OneKind) -> dict[str, Any]:
     return {**whole, "activation": model.activation, "layers": layers, "fill": fill}
 
 
-def plain_trees(model: Forest) -> list[dict[str, Any]]:
+def plain_trees(model: PortableForest) -> list[dict[str, Any]]:
     """Return each tree with its nodes numbered from 0."""
     leaf = model.is_leaf
     feature = np.where(leaf, -1, model.feature)

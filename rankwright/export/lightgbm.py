@@ -20,9 +20,10 @@ from rankwright.export.target import (
     as_scores,
     run_evaluator,
 )
-from rankwright.models.portable import LOWEST, ZERO, Forest, lightgbm_blocks
-from rankwright.models.tree_text import first_trees, leaf_block, model_text, tree_blocks
-from rankwright.models.trees import FittedTrees
+from rankwright.models.forest import Forest
+from rankwright.models.forest_scoring import TINY
+from rankwright.models.lightgbm_text import check_head, is_whole, model_text, read_trees
+from rankwright.models.portable import LOWEST, PortableForest
 
 _DRIVER = """
 import os, sys
@@ -49,17 +50,17 @@ class LightGBM(Target):
 
     def write(self, job: Job) -> Written:
         """Return model.txt."""
-        assert isinstance(job.model, Forest)
+        assert isinstance(job.model, PortableForest)
         model = job.model
-        blocks = tree_blocks(model.text) if model.text else lightgbm_blocks(model)
-        if model.initial:
-            blocks = [leaf_block(model.initial), *blocks]
+        forest = model.in_lightgbm()
+        if model.offset:
+            forest = Forest.leaf(model.n_features, model.offset).join([forest])
         return Written(
-            files={"model.txt": model_text(job.names, blocks, job.categories).encode()},
+            files={"model.txt": model_text(job.names, forest, job.categories).encode()},
             epsilon=DOUBLE,
             missing="a missing value (NaN) scores as in the model",
             takes_missing=np.ones(len(job.names), bool),
-            thresholds=None if model.text else _written_thresholds(model),
+            thresholds=_written_thresholds(model) if model.source is None else None,
         )
 
     def scores(self, folder: Path, about: Mapping[str, Any], X: F64) -> F64:
@@ -74,20 +75,21 @@ class LightGBM(Target):
 
 
 def _check_text(path: Path, n_features: int, failure: str) -> None:
-    """Refuse a damaged text, with which LightGBM may never end."""
+    """Raise for a damaged text; LightGBM may not return from reading it."""
     try:
         text = path.read_bytes().decode()
-        FittedTrees(text, 0.0, n_features).check()
-        whole = text.startswith(first_trees(text, len(tree_blocks(text))))
+        check_head(text, n_features)
+        read_trees(text, n_features)
+        whole = is_whole(text)
     except (OSError, UnicodeDecodeError, RankwrightError) as error:
         raise ParityError(f"{failure}: {error}") from None
     if not whole:
         raise ParityError(f"{failure}: the sizes of its trees are wrong, or its end is missing.")
 
 
-def _written_thresholds(model: Forest) -> F64:
+def _written_thresholds(model: PortableForest) -> F64:
     """Return the thresholds as LightGBM has them: finite, and numbers near 0 are 0."""
     cut = np.maximum(model.threshold, LOWEST)
-    cut = np.where((cut >= 0.0) & (cut < ZERO), ZERO, cut)
-    below = float(np.nextafter(-ZERO, -np.inf))
-    return np.where((cut < 0.0) & (cut >= -ZERO), below, cut)
+    cut = np.where((cut >= 0.0) & (cut < TINY), TINY, cut)
+    below = float(np.nextafter(-TINY, -np.inf))
+    return np.where((cut < 0.0) & (cut >= -TINY), below, cut)

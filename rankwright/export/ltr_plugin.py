@@ -47,7 +47,7 @@ from rankwright.export.target import (
     strictly_above,
     unused_name,
 )
-from rankwright.models.portable import Forest, Linear, OneKind
+from rankwright.models.portable import Linear, OneKind, PortableForest
 from rankwright.ranklib.model_text import parse_model_text
 
 _BY_SPLIT = "goes where the split says"
@@ -111,7 +111,7 @@ class LtrPlugin(EngineTarget):
         model, notes, scale, offset, thresholds = job.one_kind, [], 1.0, 0.0, None
         assert isinstance(job.release, PluginRelease)
         oldest = self.oldest(job.release.engine)
-        if isinstance(model, Forest):
+        if isinstance(model, PortableForest):
             model.check_numeric(self.name)
             model.check_depth(self.name)
             inputs, of_node, cuts = _forest_inputs(model, job.names, job.release)
@@ -216,7 +216,7 @@ class OpenSearch(LtrPlugin):
 
 
 def _forest_inputs(
-    model: Forest, names: tuple[str, ...], release: PluginRelease
+    model: PortableForest, names: tuple[str, ...], release: PluginRelease
 ) -> tuple[list[Input], I64, Any]:
     """Return the features of the set, that of each node, and thresholds for x < t."""
     if not release.follows_missing:
@@ -230,7 +230,7 @@ def _inputs(names: tuple[str, ...], missing: F64) -> list[Input]:
     return [Input(name, column, value) for column, (name, value) in enumerate(pairs)]
 
 
-def _needs_direction(model: Forest, inputs: list[Input]) -> bool:
+def _needs_direction(model: PortableForest, inputs: list[Input]) -> bool:
     """Whether a missing value that the scripts return as NaN must go left somewhere."""
     left = model.splits[model.missing_left[model.splits]]
     unfilled = [own.column for own in inputs if np.isnan(own.missing)]
@@ -239,9 +239,9 @@ def _needs_direction(model: Forest, inputs: list[Input]) -> bool:
 
 def _signed(model: OneKind) -> Any:
     """Whether a negative value of each feature scores differently from 0."""
-    if isinstance(model, Forest):
+    if isinstance(model, PortableForest):
         below = model.splits[not_above(model.threshold[model.splits]) < 0.0]
-        return np.isin(np.arange(model.scorer.n_features), model.feature[below])
+        return np.isin(np.arange(model.n_features), model.feature[below])
     weights = model.coef[:, None] if isinstance(model, Linear) else model.layers[0][0]
     return (weights != 0.0).any(axis=1)
 
@@ -309,7 +309,7 @@ def _weights(model: Linear, names: tuple[str, ...]) -> str:
     return json.dumps(weights, allow_nan=False)
 
 
-def _dump(model: Forest, cuts: Any, offset: float, names: Sequence[str]) -> str:
+def _dump(model: PortableForest, cuts: Any, offset: float, names: Sequence[str]) -> str:
     """Return the trees as XGBoost dumps them, the initial score first and the offset last.
 
     ``cuts`` and ``names`` are the threshold and the feature of each node.
@@ -335,7 +335,7 @@ def _dump(model: Forest, cuts: Any, offset: float, names: Sequence[str]) -> str:
         return own, end
 
     trees = [nested(int(root), 0, 0)[0] for root in model.roots]
-    first = [{"nodeid": 0, "leaf": float(shortest(model.initial))}] if model.initial else []
+    first = [{"nodeid": 0, "leaf": float(shortest(model.offset))}] if model.offset else []
     last = [{"nodeid": 0, "leaf": float(shortest(offset))}] if offset else []
     return json.dumps([*first, *trees, *last], allow_nan=False)
 

@@ -26,7 +26,7 @@ from rankwright.export.target import (
     Written,
     accepts_missing,
 )
-from rankwright.models.portable import Blend, Forest, Network, OneKind, forest_in
+from rankwright.models.portable import Blend, Network, OneKind, PortableForest, forest_in
 
 _OPSET, _ML_OPSET, _IR = 21, 5, 10
 
@@ -108,7 +108,7 @@ class _Graph:
 
     def part(self, model: OneKind, output: str) -> str:
         """Add a model and return its scores, under the name ``output`` where one is given."""
-        if isinstance(model, Forest):
+        if isinstance(model, PortableForest):
             return self.trees(model, output)
         h = self.filled(model.fill)
         if isinstance(model, Network):
@@ -145,7 +145,7 @@ class _Graph:
         below = self._node("Sub", self._node("Exp", self._node("Min", z, zero)), one)
         return self._node("Where", self._node("Greater", z, zero), z, below)
 
-    def trees(self, model: Forest, output: str) -> str:
+    def trees(self, model: PortableForest, output: str) -> str:
         """Add the trees and the initial score, to which those of one leaf belong."""
         make, double = self._make, self._types.DOUBLE
         inner = model.left != np.arange(len(model.left))
@@ -153,8 +153,8 @@ class _Graph:
         splits = np.flatnonzero(inner)
         constant = float(model.value[model.roots[~inner[model.roots]]].sum())
         if not len(splits):  # every document scores the same
-            nothing = (np.zeros((model.scorer.n_features, 1)), np.array([model.initial + constant]))
-            features = self.filled(np.zeros(model.scorer.n_features))
+            nothing = (np.zeros((model.n_features, 1)), np.array([model.offset + constant]))
+            features = self.filled(np.zeros(model.n_features))
             return self.network(features, (nothing,), "", output)
         n = len(splits)
         left, right = model.left[splits], model.right[splits]
@@ -180,7 +180,7 @@ class _Graph:
                 "leaves", double, (int((~inner).sum()),), model.value[~inner].tolist()
             ),
         )
-        return self.add(sums, self._constant([model.initial + constant]), output)
+        return self.add(sums, self._constant([model.offset + constant]), output)
 
     def bytes(self, width: int, job: Job) -> bytes:
         """Return the file."""

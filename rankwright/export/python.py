@@ -25,7 +25,15 @@ from rankwright.export.target import (
     accepts_missing,
     run_evaluator,
 )
-from rankwright.models.portable import SETS, Blend, Forest, Linear, Network, OneKind, forest_in
+from rankwright.models.portable import (
+    SETS,
+    Blend,
+    Linear,
+    Network,
+    OneKind,
+    PortableForest,
+    forest_in,
+)
 
 _HEAD = '''"""A model (family {family}) written by rankwright: score(features), higher is better.
 
@@ -189,8 +197,8 @@ def _check_module_name(name: str) -> None:
 
 def _part(model: OneKind, s: str) -> str:
     """Return the tables of a model and the function of its score, with a suffix to their names."""
-    if isinstance(model, Forest):
-        return _FOREST.format(s=s, initial=repr(model.initial), trees=_trees(model))
+    if isinstance(model, PortableForest):
+        return _FOREST.format(s=s, initial=repr(model.offset), trees=_trees(model))
     if isinstance(model, Linear):
         return _LINEAR.format(
             s=s, coef=model.coef.tolist(), fill=_fill(model), intercept=repr(model.intercept)
@@ -205,7 +213,7 @@ def _fill(model: Linear | Network) -> str:
     return f"[math.nan] * {n}" if model.fill is None else repr(model.fill.tolist())
 
 
-def _trees(model: Forest) -> str:
+def _trees(model: PortableForest) -> str:
     lines = []
     for tree in plain_trees(model):
         rules = [(rule, tuple(tree["categories"][str(node)])) if rule in SETS else rule

@@ -30,8 +30,7 @@ from rankwright.export.target import (
     Release,
     Written,
 )
-from rankwright.models.forest_scorer import TextForest
-from rankwright.models.portable import HIGHEST, Forest, Linear, Network
+from rankwright.models.portable import HIGHEST, Linear, Network, PortableForest
 from rankwright.ranklib.conversion import of_one_kind, text_of
 from rankwright.ranklib.model_text import (
     Ensembles,
@@ -69,7 +68,7 @@ class RankLib(EngineTarget):
     def write(self, job: Job) -> Written:
         """Return model.txt."""
         model = job.one_kind
-        if isinstance(model, Forest):
+        if isinstance(model, PortableForest):
             model.check_numeric(self.name)
         text, scale, offset = ranklib_text(job)
         takes = model.fill_value == 0.0
@@ -145,12 +144,9 @@ def ends_in_sigmoid(model: Any) -> bool:
 
 def ranklib_thresholds(model: Any) -> F64 | None:
     """Return the thresholds as RankLib has them: finite, and no numbers but 0 are 0."""
-    if not isinstance(model, Forest):
+    if not isinstance(model, PortableForest):
         return None
-    if not model.text:
-        found: F64 = np.clip(not_above(model.threshold).astype(np.float64), -HIGHEST, HIGHEST)
-        return found
-    written = TextForest.read(model.text, model.scorer.n_features).scorer.threshold
+    written = model.threshold if model.source is None else model.source.threshold
     thresholds: F64 = np.clip(not_above(written).astype(np.float64), -HIGHEST, HIGHEST)
     return thresholds
 

@@ -40,7 +40,7 @@ from rankwright.export.target import (
     read_json,
     shortest,
 )
-from rankwright.models.portable import HIGHEST, Forest, Linear, Network
+from rankwright.models.portable import HIGHEST, Linear, Network, PortableForest
 
 _CLASS = "org.apache.solr.ltr.model."
 _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"
@@ -89,7 +89,7 @@ class Solr(EngineTarget):
         oldest, thresholds, takes = self.oldest(release.engine), None, accepts_missing(model)
         offset = 0.0
         inputs = [*map(Input, job.names, range(len(job.names)), model.fill_value.tolist())]
-        if isinstance(model, Forest):
+        if isinstance(model, PortableForest):
             model.check_numeric(self.name)
             model.check_depth(self.name)
             kind, by_split = "MultipleAdditiveTreesModel", False
@@ -119,7 +119,7 @@ class Solr(EngineTarget):
             "features": [{"name": own.name} for own in inputs],
             "params": params,
         }
-        nan = isinstance(model, Forest)
+        nan = isinstance(model, PortableForest)
         features = [_feature(job.title, own, job.names[own.column], nan=nan) for own in inputs]
         files, upload, notes = self._files(job.title, features, whole, release)
         if len(inputs) > len(job.names):
@@ -197,7 +197,9 @@ def thresholds_before_slack(threshold: Any) -> tuple[Any, F64]:
     return best, (best + _SLACK).astype(np.float64)
 
 
-def _trees(model: Forest, cuts: Any, names: Sequence[str], *, by_split: bool) -> dict[str, Any]:
+def _trees(
+    model: PortableForest, cuts: Any, names: Sequence[str], *, by_split: bool
+) -> dict[str, Any]:
     """Return the trees; ``cuts`` and ``names`` are the threshold and the feature of each node."""
     missing_left = model.missing_left
 
@@ -215,8 +217,8 @@ def _trees(model: Forest, cuts: Any, names: Sequence[str], *, by_split: bool) ->
         )
 
     trees = [{"weight": "1", "root": nested(int(root))} for root in model.roots]
-    if model.initial:
-        trees.insert(0, {"weight": "1", "root": {"value": shortest(model.initial)}})
+    if model.offset:
+        trees.insert(0, {"weight": "1", "root": {"value": shortest(model.offset)}})
     return {"isNullSameAsZero": False, "trees": trees} if by_split else {"trees": trees}
 
 

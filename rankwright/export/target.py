@@ -25,7 +25,7 @@ from rankwright.core.parameters import both, either
 from rankwright.core.types import F64, I64
 from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.models.portable import HIGHEST, Blend, Forest, OneKind, Portable
+from rankwright.models.portable import HIGHEST, Blend, OneKind, Portable, PortableForest
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52
@@ -249,8 +249,8 @@ def accepts_missing(model: Portable) -> Any:
     """Whether the model takes missing values of each feature: all of a forest's."""
     if isinstance(model, Blend):
         return np.all([accepts_missing(part) for part in model.parts], axis=0)
-    if isinstance(model, Forest):
-        return np.ones(model.scorer.n_features, bool)
+    if isinstance(model, PortableForest):
+        return np.ones(model.n_features, bool)
     return ~np.isnan(model.fill_value)
 
 
@@ -265,7 +265,7 @@ class Input(NamedTuple):
     missing: float
 
 
-def filled_inputs(forest: Forest, names: Sequence[str]) -> tuple[list[Input], I64]:
+def filled_inputs(forest: PortableForest, names: Sequence[str]) -> tuple[list[Input], I64]:
     """Return inputs that are never missing and score as the forest does, and that of each node.
 
     A number takes the place of a missing value: the lowest or the highest, which go left or right
@@ -285,7 +285,7 @@ def filled_inputs(forest: Forest, names: Sequence[str]) -> tuple[list[Input], I6
     return inputs, of_node
 
 
-def filled_thresholds(forest: Forest) -> F64:
+def filled_thresholds(forest: PortableForest) -> F64:
     """Return thresholds that send `filled_inputs` where the forest sends missing values.
 
     A split between all numbers and missing values, at an infinite threshold, takes the lowest or
@@ -315,12 +315,12 @@ def strictly_above(threshold: F64) -> Any:
     return np.minimum(above, highest)
 
 
-def model_thresholds(forest: Forest, single: bool) -> F64:
+def model_thresholds(forest: PortableForest, single: bool) -> F64:
     """Return the highest number that each split of the model sends left."""
     return not_above(forest.threshold).astype(np.float64) if single else forest.threshold
 
 
-def float32_thresholds(forest: Forest, cuts: F64) -> F64 | None:
+def float32_thresholds(forest: PortableForest, cuts: F64) -> F64 | None:
     """Return the highest number that x < ``cuts`` sends left, unless that is as in the model.
 
     Only a threshold at the top of float32 cannot be represented: nothing finite is above it.

@@ -25,7 +25,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.export.target import Job, ParityError, Written, model_thresholds
-from rankwright.models.portable import Blend, Forest, Portable, forest_in
+from rankwright.models.portable import Blend, Portable, PortableForest, forest_in
 
 _RANDOM, _SPLITS, _MISSING = 120, 60, 24
 _EDGES = (
@@ -163,7 +163,7 @@ def _of_categories(job: Job, sampled: list[F64]) -> list[tuple[str, F64]]:
 
 
 def _used(model: Portable) -> I64:
-    if isinstance(model, Forest):
+    if isinstance(model, PortableForest):
         return np.unique(model.feature[model.splits])
     return np.arange(model.n_features)
 
@@ -180,7 +180,7 @@ def _around_centre(model: Any, rng: np.random.Generator, d: int) -> F64:
     return rows
 
 
-def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
+def _near_thresholds(forest: PortableForest, rng: np.random.Generator, d: int) -> F64:
     X = rng.normal(size=(_RANDOM, d))
     at = forest.splits
     for f in np.unique(forest.feature[at]).tolist():
@@ -194,7 +194,7 @@ def _near_thresholds(forest: Forest, rng: np.random.Generator, d: int) -> F64:
 
 
 def _at_splits(
-    forest: Forest, sampled: F64, rng: np.random.Generator, takes_missing: Any, single: bool
+    forest: PortableForest, sampled: F64, rng: np.random.Generator, takes_missing: Any, single: bool
 ) -> Iterator[tuple[str, F64]]:
     """Yield vectors that reach a split with its threshold, a number beside it, or none."""
     parent = np.full(len(forest.left), -1)

@@ -33,7 +33,7 @@ from rankwright.export.target import (
     float32_thresholds,
     strictly_above,
 )
-from rankwright.models.portable import Blend, Forest, Linear, Network, OneKind, forest_in
+from rankwright.models.portable import Blend, Linear, Network, OneKind, PortableForest, forest_in
 from rankwright.ranklib.java_numbers import java_double
 
 
@@ -97,12 +97,12 @@ def _expression(
     model: OneKind, names: tuple[str, ...], functions: dict[str, str], prefix: str
 ) -> str:
     """Return a model as an expression; the functions that it calls begin with ``prefix``."""
-    if isinstance(model, Forest):
+    if isinstance(model, PortableForest):
         score = _trees(model, strictly_above(model.threshold), names)
-        if not model.initial:
+        if not model.offset:
             return score
         functions[f"{prefix}forest"] = score
-        return f"{prefix}forest + {java_double(model.initial)}"
+        return f"{prefix}forest + {java_double(model.offset)}"
     features = _features(names, model.fill, functions, prefix)
     if isinstance(model, Linear):
         score = _weighted(model.coef, features)
@@ -110,7 +110,7 @@ def _expression(
     return _network(model, features, functions, prefix)
 
 
-def _trees(model: Forest, cuts: Any, names: tuple[str, ...]) -> str:
+def _trees(model: PortableForest, cuts: Any, names: tuple[str, ...]) -> str:
     missing_left = model.missing_left
 
     def nested(node: int) -> str:

@@ -32,7 +32,8 @@ from rankwright.export.target import (
     shortest,
     strictly_above,
 )
-from rankwright.models.portable import Forest, Linear, one_split_each
+from rankwright.models.forest import Forest
+from rankwright.models.portable import Linear, PortableForest
 
 _NO_PARENT = 2147483647
 _PLACES = ("left_children", "right_children", "split_indices", "parents")
@@ -53,7 +54,7 @@ class XGBoostJson(Target):
     def write(self, job: Job) -> Written:
         """Return model.json."""
         model = job.model
-        if isinstance(model, Forest):
+        if isinstance(model, PortableForest):
             model.check_numeric(self.name)
             thresholds = float32_thresholds(model, strictly_above(model.threshold))
             takes = np.ones(len(job.names), bool)
@@ -153,11 +154,11 @@ def _learner(booster: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _trees(model: Forest) -> dict[str, Any]:
+def _trees(model: PortableForest) -> dict[str, Any]:
     roots = [(model, int(root)) for root in model.roots]
-    if model.initial:
-        leaf = one_split_each([np.empty(0)] * 3, np.array([model.initial]), model.scorer.n_features)
-        roots.insert(0, (Forest("trees", leaf, 0.0), 0))
+    if model.offset:
+        leaf = Forest.leaf(model.n_features, model.offset)
+        roots.insert(0, (PortableForest.of(leaf), 0))
     trees = [_tree(forest, number, root) for number, (forest, root) in enumerate(roots)]
     return {
         "name": "gbtree",
@@ -187,7 +188,7 @@ def _fixed_parts(n: int, n_features: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
+def _tree(model: PortableForest, number: int, root: int) -> dict[str, Any]:
     order = [root]  # level by level: XGBoost finds a right child next to the left one
     for node in order:
         if model.left[node] != node:
@@ -213,5 +214,5 @@ def _tree(model: Forest, number: int, root: int) -> dict[str, Any]:
         "split_conditions": [float(shortest(v)) for v in np.where(inner, cuts, leaves)],
         "split_indices": np.where(inner, model.feature[at], 0).tolist(),
         "sum_hessian": [1.0] * n,
-        **_fixed_parts(n, model.scorer.n_features),
+        **_fixed_parts(n, model.n_features),
     }

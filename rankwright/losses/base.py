@@ -466,3 +466,23 @@ def grade_targets(data: RankingData, targets: str | tuple[float, ...]) -> F64:
             f"{data.y[(grade != data.y) | (grade >= len(table))][0]:g}."
         )
     return table[grade]
+
+
+# --- checkpoints -------------------------------------------------------------------------------
+
+
+_STATE = "memory."  # begins the names of the arrays of a loss in a checkpoint
+
+
+def loss_state(loss: Any) -> dict[str, AnyArray]:
+    """Return copies of the arrays of a bound loss for a checkpoint; empty if it has no state."""
+    if not hasattr(loss, "state"):
+        return {}
+    return {f"{_STATE}{name}": array.copy() for name, array in loss.state().items()}
+
+
+def load_loss_state(loss: Any, arrays: Mapping[str, AnyArray]) -> None:
+    """Restore a bound loss from the arrays of `loss_state`, among others."""
+    state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
+    if state:
+        loss.load_state(state)

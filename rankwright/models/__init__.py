@@ -9,11 +9,11 @@ from rankwright import registry
 
 if TYPE_CHECKING:
     from rankwright.models.additive import Additive as Additive
+    from rankwright.models.bagged_trees import BaggedTrees as BaggedTrees
     from rankwright.models.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from rankwright.models.expression import Expression as Expression
     from rankwright.models.factorization import Factorization as Factorization
     from rankwright.models.feature_sum import FeatureSum as FeatureSum
-    from rankwright.models.forest import Forest as Forest
     from rankwright.models.jrank import JRank as JRank
     from rankwright.models.kernel import Kernel as Kernel
     from rankwright.models.linear import Linear as Linear

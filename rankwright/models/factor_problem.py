@@ -269,7 +269,7 @@ class BlockProblem:
         self._sides = {"users": users, "items": items}
         self._block = whole.block(**self._sides)
         self.start = theta[self._block].copy()
-        self.size, self.strength = len(self.start), whole.l2
+        self.size, self.l2 = len(self.start), whole.l2
 
     def at(self, w: F64) -> F64:
         """Return all variables, with ``w`` in the block."""
@@ -284,8 +284,8 @@ class BlockProblem:
     def grad(self, w: F64, out: F64) -> float:
         """Write the gradient at ``w`` to ``out`` and return the objective."""
         gradient, value = self._loss_gradient(w, self._whole.loss.grad)
-        out[:] = gradient + self.strength * w
-        return value + 0.5 * self.strength * float(w @ w)
+        out[:] = gradient + self.l2 * w
+        return value + 0.5 * self.l2 * float(w @ w)
 
     def cut(self, w: F64) -> tuple[F64, float, float]:
         """Return a, b and M(w) of the plane a'w + b that touches the loss from below at ``w``."""

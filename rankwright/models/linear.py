@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,6 @@ from rankwright.core.types import (
     I64,
     VANISHED,
     AnyArray,
-    Callback,
     FloatMatrix,
     Loss,
     Round,
@@ -44,13 +43,15 @@ from rankwright.core.types import (
 )
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
 from rankwright.models.linear_objective import LinearObjective
 from rankwright.models.missing import fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import (
     choose_solver,
+    lacking,
+    solver_needs,
     steps_by_column,
     warn_of_unused_iterations,
 )
@@ -227,13 +228,17 @@ class Linear(Part):
             return _fitted(objective, solver.resume(objective, state), fill)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
-        """Return the solver; raise if it does not support the model's penalties."""
+        """Return the solver; raise if it does not support the model's penalties and intercept."""
         chosen = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
         if self.l1 != 0.0 and not steps_by_column(chosen):
             name = part_name("solvers", chosen)
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
+        if "convex_parts" in solver_needs(chosen) and not loss.traits.shift_invariant:
+            # Planes are cut for problems with a penalty on every variable, the intercept included.
+            missing, name = ["shift_invariant"], part_name("solvers", chosen)
+            raise IncompatibleError(lacking(name, missing, loss, "Use lbfgs or sgd."))
         return chosen
 
     @staticmethod
@@ -450,71 +455,3 @@ def check_penalty(name: str, value: float | str, valid: RankingData | None) -> N
 def ridges(l2: float | str) -> tuple[float, ...]:
     """Return the l2 penalties of a path: the number, or for "auto" 1000, 100, …, 1e-6."""
     return PATH if l2 == "auto" else (float(l2),)
-
-
-# --- weights after each round ----------------------------------------------------------------
-#
-# Weights after each round of a fit: shown to the callback, and those of the best round kept.
-#
-# For models that find one weight per feature in ways of their own, such as coordinate ascent.
-
-
-class WeightRounds:
-    """The rounds of one fit; its length is their number.
-
-    Parameters
-    ----------
-    data, callback
-        What is fitted to, and who looks on.
-    missing
-        What stands for a missing value: "mean", "zero", or None, which refuses them.
-
-    Attributes
-    ----------
-    fill
-        What stands for a missing value of each feature.
-    """
-
-    def __init__(
-        self, data: RankingData, callback: Callback, missing: str | None, *, n_jobs: int | None
-    ) -> None:
-        self._data, self._callback, self._n_jobs = data, callback, n_jobs
-        self.fill = fill_values(data.X, missing)
-        self._valid = (
-            None if callback.valid is None else filled(callback.valid.X, self.fill, "linear")
-        )
-        self._tried: list[F64] = []
-
-    @cached_property
-    def features(self) -> FloatMatrix:
-        """The features with `fill` in their gaps; made where a model asks for them."""
-        return filled(self._data.X, self.fill, "linear")
-
-    def __len__(self) -> int:
-        return len(self._tried)
-
-    def scores(self, coef: F64) -> F64:
-        """Return the scores of the documents under weights ``coef``."""
-        return times_vector(self.features, coef, n_jobs=self._n_jobs)
-
-    def see(self, coef: F64, value: float, train: F64 | None = None) -> bool:
-        """Take in the weights and the loss after a round; True ends the run.
-
-        ``train`` are the scores on the training data, where they are known already.
-        """
-        self._tried.append(coef)
-        if train is None and self._callback.wants_train:
-            train = self.scores(coef)
-        valid = None
-        if self._valid is not None:
-            valid = times_vector(self._valid, coef, n_jobs=self._n_jobs)
-        shown = train if self._callback.wants_train else None
-        return self._callback.on_iteration(len(self._tried), value, shown, valid)
-
-    def best(self) -> int:
-        """Return the number of the round to keep, counted from 1."""
-        return min(self._callback.best(), len(self._tried))
-
-    def fitted(self) -> FittedLinear:
-        """Return the model of that round."""
-        return FittedLinear(self._tried[self.best() - 1], self.fill, self._data.n_features)

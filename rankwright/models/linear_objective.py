@@ -88,9 +88,9 @@ class LinearObjective(ScaledVariables):
     """Objective (1) of one data set.
 
     Objectives of parts of the data can be added up. Give each of them ``l2=0`` and the
-    ``total_weight``, ``scale`` and ``center`` of all the data: then `value`, `grad`, `hess_vec`,
-    `squares`, `cut` and `concave_part` of all the data are the sums over the parts, without the
-    penalty, which `penalty` adds once. `precondition` is the `diagonal` of the summed squares.
+    ``total_weight``, ``scale`` and ``center`` of all the data: then `value`, `grad`, `hess_vec`
+    and `squares` of all the data are the sums over the parts, without the penalty, which `penalty`
+    adds once. `precondition` is the `diagonal` of the summed squares.
 
     Parameters
     ----------
@@ -138,11 +138,6 @@ class LinearObjective(ScaledVariables):
         self.n_parts = len(self._parts)
         self._scores, self._gradient = np.empty(data.n_documents), np.empty(data.n_documents)
         self._pass_start, self._curvature = np.zeros(self.size), np.empty(0)
-
-    @property
-    def strength(self) -> float:
-        """The penalty, as solvers name it."""
-        return self.l2
 
     def scores(self, v: F64) -> F64:
         """Return the score of each document."""

@@ -1,28 +1,26 @@
-"""Fitted models in parts that any other system can hold: weights, trees or layers.
+"""Fitted models in the forms that export targets take: weights, trees or layers.
 
     linear    score = sum_j w_j x_j
-    forest    score = initial + sum over trees of the leaf that x falls into; rules [x > t] of an
-              additive model are trees with one split
+    forest    score = offset + sum of the leaves of x; rules [x > t] are trees with one split
     network   h_l = a(W_l' h_{l-1} + b_l), score = w'h + b
     blend     the sum of some of these
 
-Scaling of features is part of the weights; ``fill`` holds the value that replaces a missing one.
+Scaling of features is part of the weights; ``fill`` has the replacements of missing values.
 
-A forest is one array of nodes. A split sends x left where x <= threshold; `RULES` has what else it
-may do, by name:
+A split of a forest sends x left if x <= threshold. `RULES` has the names of the rules for missing
+values and categories:
 
     plain                     a missing value is 0
-    nan_left, nan_right       a missing value goes there
+    nan_left, nan_right       a missing value goes left or right
     zero_left, zero_right     so does 0
-    category                  what is in a set goes left
-    member, member_or_nan     as category, for numbers from 0 alone; the latter sends NaN left too
+    category                  the categories of a set go left
+    member, member_or_nan     as category, for numbers from 0 only; member_or_nan sends NaN left
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -30,14 +28,21 @@ import numpy as np
 
 from rankwright.core.types import F64, I64, FittedModel
 from rankwright.errors import UsageError
-from rankwright.models.additive import FittedAdditive
 from rankwright.models.blend import FittedBlend
 from rankwright.models.fitted_network import FittedNetwork
-from rankwright.models.forest_scorer import ForestScorer
-from rankwright.models.imported_trees import ImportedForest
+from rankwright.models.forest import Forest
+from rankwright.models.forest_scoring import (
+    CATEGORY,
+    EXACT_LEFT,
+    EXACT_RIGHT,
+    NAN_LEFT,
+    NAN_RIGHT,
+    PLAIN,
+    TINY,
+    ZERO_LEFT,
+    ZERO_RIGHT,
+)
 from rankwright.models.linear import FittedLinear
-from rankwright.models.tree_text import DEFAULT_LEFT, Nodes, leaf_block, tree_block
-from rankwright.models.trees import FittedTrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,149 +118,112 @@ class Network:
 
 
 RULES = (
-    "plain", "nan_left", "nan_right", "zero_left", "zero_right", "category", "member",
-    "member_or_nan",
+    "plain", "nan_left", "nan_right", "zero_left", "zero_right", "category", "nan_left",
+    "nan_right", "member", "member_or_nan",
 )  # fmt: skip
+"""Names of the rules of `forest_scoring`; targets do not replace numbers near 0."""
 SETS = ("category", "member", "member_or_nan")
-_PLAIN, _NAN_LEFT, _NAN_RIGHT = range(3)
-# what a scorer calls exact is all that a target knows: thresholds have what LightGBM takes for 0
-_OF_SCORER = np.array([0, 1, 2, 3, 4, 5, _NAN_LEFT, _NAN_RIGHT, 6, 7])
 _DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
 HIGHEST = float(np.finfo(np.float32).max)
 LOWEST = float(np.finfo(np.float64).min)
-_NAN = 2 << 2  # missing type NaN, in LightGBM's decision_type
-ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, and all that is nearer
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Trees as one run of nodes; the children of a leaf are itself.
+class PortableForest(Forest):
+    """A forest as targets take it: a plain sum in double precision, with the rules of `RULES`.
+
+    Thresholds include LightGBM's treatment of numbers near 0.
 
     Parameters
     ----------
     family : "trees" or "additive"
-    scorer
-        The trees.
-    initial
-        The score that every document starts from.
-    text
-        LightGBM's text, where the trees come from it.
+    source : Forest or None
+        The forest before the conversion, if it is one forest with LightGBM's rules.
     precision
-        How much the model itself rounds its sums, relative to their size.
+        Relative rounding error of the sums of the model itself.
     """
 
-    family: str
-    scorer: ForestScorer
-    initial: float
-    text: str = ""
+    family: str = "trees"
+    source: Forest | None = None
     precision: float = 0.0
 
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.scorer.n_features
-
-    @cached_property
-    def feature(self) -> I64:
-        """What each split looks at."""
-        return self.scorer.feature[self.scorer.view]
-
-    @property
-    def is_leaf(self) -> Any:
-        """Whether each node is a leaf."""
-        return self.left == np.arange(len(self.left))
-
-    @cached_property
-    def rule(self) -> I64:
-        """What each split makes of missing values."""
-        return np.where(self.is_leaf, _PLAIN, _OF_SCORER[self.scorer.rule[self.scorer.view]])
-
-    @property
-    def roots(self) -> I64:
-        """The first node of each tree."""
-        return self.scorer.roots
-
-    @property
-    def threshold(self) -> F64:
-        """Of each split."""
-        return self.scorer.threshold
-
-    @property
-    def left(self) -> I64:
-        """Where x <= threshold goes."""
-        return self.scorer.left
-
-    @property
-    def right(self) -> I64:
-        """Where the others go."""
-        return self.scorer.right
-
-    @property
-    def value(self) -> F64:
-        """Of each leaf."""
-        return self.scorer.value
-
-    @property
-    def splits(self) -> I64:
-        """The nodes that are splits."""
-        return np.flatnonzero(~self.is_leaf)
-
-    @property
-    def is_set(self) -> Any:
-        """Whether each node is a split on a set of categories."""
-        return np.isin(self.rule, [RULES.index(name) for name in SETS])
+    @classmethod
+    def of(cls, model: Forest) -> PortableForest:
+        """Convert a fitted forest."""
+        source = model.as_sum()
+        forest = source
+        if not forest.n_trees:
+            leaf = Forest.leaf(forest.n_features, 0.0)
+            forest = replace(leaf, offset=forest.offset)
+        numeric = (forest.rule < CATEGORY) & ~forest.is_leaf
+        cut = forest.threshold.copy()
+        cut[numeric & (cut >= -TINY) & (cut < 0.0)] = np.nextafter(-TINY, -np.inf)
+        cut[numeric & (cut >= 0.0) & (cut < TINY)] = TINY
+        arrays = {field.name: getattr(forest, field.name) for field in fields(Forest)}
+        rule = np.where(forest.rule == EXACT_LEFT, NAN_LEFT, forest.rule)
+        arrays |= {"rule": np.where(rule == EXACT_RIGHT, NAN_RIGHT, rule), "threshold": cut}
+        is_single = model.value.dtype == np.float32
+        return cls(
+            **arrays,
+            family="additive" if model.is_rules else "trees",
+            source=source if source.n_trees and source.has_lightgbm_rules else None,
+            precision=float(np.finfo(np.float32).eps) if is_single else 0.0,
+        )
 
     @property
     def categories(self) -> dict[int, list[int]]:
         """The categories that go left, by node."""
-        found = {}
-        for node in self.splits[self.is_set[self.splits]].tolist():
-            words = self.scorer.sets[int(self.scorer.view[node])].tolist()
-            found[node] = [32 * w + b for w, word in enumerate(words) for b in range(32)
-                           if word >> b & 1]  # fmt: skip
-        return found
+        return {
+            node: [
+                32 * k + bit
+                for k, word in enumerate(self.sets[int(self.threshold[node])].tolist())
+                for bit in range(32)
+                if word >> bit & 1
+            ]
+            for node in np.flatnonzero(self.is_set).tolist()
+        }
 
     @property
     def missing_left(self) -> Any:
-        """Whether a missing value goes left, by node; a plain split takes it for 0."""
-        plain = (self.rule == _PLAIN) & (self.threshold >= 0.0)
-        return plain | (self.rule == _NAN_LEFT)
+        """Whether a missing value goes left, by node; a plain split treats it as 0."""
+        plain = (self.rule == PLAIN) & (self.threshold >= 0.0)
+        return plain | (self.rule == NAN_LEFT)
 
     @property
     def fill_value(self) -> F64:
-        """The number that a missing value of each feature counts as, NaN where none does."""
-        numbers, left = np.zeros(self.scorer.n_features), self.missing_left
+        """The number that replaces a missing value of each feature; NaN if no number does."""
+        numbers, left = np.zeros(self.n_features), self.missing_left
         for f in np.unique(self.feature[self.splits]).tolist():
             at = self.splits[self.feature[self.splits] == f]
-            if (self.rule[at] > _NAN_RIGHT).any():
+            if (self.rule[at] > NAN_RIGHT).any():
                 numbers[f] = np.nan
-            elif (self.rule[at] != _PLAIN).any():
+            elif (self.rule[at] != PLAIN).any():
                 mixed = left[at].any() and not left[at].all()
                 numbers[f] = np.nan if mixed else -HIGHEST if left[at[0]] else HIGHEST
         return numbers
 
     @property
     def largest(self) -> float:
-        """The largest value of a leaf or of the start, whatever its sign."""
-        return _largest(self.value, np.array([self.initial]))
+        """Largest absolute value of a leaf or of the offset."""
+        return _largest(self.value, np.array([self.offset]))
 
     def check_numeric(self, target: str) -> None:
-        """Refuse splits that ``target`` does not know."""
+        """Raise for splits that ``target`` does not support."""
         rules = set(self.rule[self.splits].tolist())
         if self.is_set.any():
-            others = "lightgbm, json, c or python" if self.text else "json, c or python"
+            others = "lightgbm, json, c or python" if self.source else "json, c or python"
             raise UsageError(
                 f"{target} does not support splits on categories; fit without categorical_feature "
                 f"and columns of categories, or export to {others}."
             )
-        if rules & {RULES.index("zero_left"), RULES.index("zero_right")}:
+        if rules & {ZERO_LEFT, ZERO_RIGHT}:
             raise UsageError(
                 f"{target} cannot take zeros for missing values, as these trees do; export to "
                 "lightgbm, json, c or python."
             )
 
     def check_depth(self, target: str) -> None:
-        """Refuse trees deeper than what readers of nested splits take."""
+        """Raise for trees that are too deep for readers of nested splits."""
         depth = np.zeros(len(self.left), np.int64)
         for node in self.splits.tolist():  # children come after their parent
             depth[[self.left[node], self.right[node]]] = depth[node] + 1
@@ -270,73 +238,33 @@ class Forest:
         return list(pairwise(np.append(self.roots, len(self.left)).tolist()))
 
     def lowest(self, epsilon: float) -> float:
-        """Return a bound that no score is below, added up with roundings of ``epsilon``."""
+        """Return a lower bound of all scores, summed with rounding errors of ``epsilon``."""
         leaf = self.is_leaf
         leaves = [self.value[a:b][leaf[a:b]] for a, b in self.spans()]
-        least = np.array([self.initial, *(own.min() for own in leaves)])
+        least = np.array([self.offset, *(values.min() for values in leaves)])
         if (least >= 0.0).all():
-            return float(least.sum())  # no rounding takes a sum of these below 0
-        size = abs(self.initial) + sum(np.abs(own).max() for own in leaves)
+            return float(least.sum())  # rounding cannot make the sum negative
+        size = abs(self.offset) + sum(np.abs(values).max() for values in leaves)
         return float(least.sum() - epsilon * (len(least) + 1) * size)
 
     def error(self, X: F64, epsilon: float) -> F64:
-        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        """Return how far rounding each number by ``epsilon`` may change the score of each row."""
         epsilon = max(epsilon, self.precision)
-        sizes = replace(self.scorer, value=np.abs(self.value))
-        size = sizes.scores(X, initial=abs(self.initial), n_jobs=1)
-        return epsilon * added(len(self.roots)) * size
+        sizes = replace(self, value=np.abs(self.value), offset=abs(self.offset))
+        return epsilon * added(self.n_trees) * sizes.scores(X, n_jobs=1)
 
-
-def one_split_each(rules: list[Any], alone: F64, n_features: int) -> ForestScorer:
-    """Return a tree with one split for each rule [x_f > t], then one leaf for each of ``alone``."""
-    feature, threshold, weight = rules
-    k, m = len(feature), len(alone)
-    views = np.unique(feature).astype(np.int64) if k else np.zeros(1, np.int64)
-    at, own = 3 * np.arange(k), 3 * k + np.arange(m)
-    left, right = np.arange(3 * k + m), np.arange(3 * k + m)
-    left[at], right[at] = at + 1, at + 2
-    value, cut = np.zeros(3 * k + m), np.zeros(3 * k + m)
-    value[at + 2], value[own], cut[at] = weight, alone, threshold
-    view = np.zeros(3 * k + m, np.int64)
-    view[at] = np.searchsorted(views, feature)
-    return ForestScorer(
-        n_features=n_features,
-        roots=np.append(at, own),
-        leaves=np.append(at + 1, own),
-        threshold=cut,
-        left=left,
-        right=right,
-        value=value,
-        view=view,
-        feature=views,
-        rule=np.full(len(views), _NAN_LEFT),
-        sets=tuple(np.empty(0, np.uint32) for _ in views),
-    )
-
-
-def lightgbm_blocks(model: Forest) -> list[str]:
-    """Return trees with numeric splits as LightGBM writes them, one text for each tree."""
-    model.check_numeric("lightgbm")
-    found = []
-    for a, b in model.spans():
-        n, inner = b - a, model.left[a:b] != np.arange(a, b)
-        if not inner.any():
-            found.append(leaf_block(float(model.value[a])))
-            continue
-        nodes = Nodes(
-            inner=inner,
-            left=model.left[a:b] - a,
-            right=model.right[a:b] - a,
-            feature=model.feature[a:b],
-            threshold=np.maximum(model.threshold[a:b], LOWEST),
-            decision=_NAN + DEFAULT_LEFT * model.missing_left[a:b].astype(np.int64),
-            gain=np.ones(n),
-            value=np.where(inner, 0.0, model.value[a:b]),
-            weight=np.ones(n),
-            count=np.where(inner, 2, 1),
-        )
-        found.append(tree_block(nodes))
-    return found
+    def in_lightgbm(self) -> Forest:
+        """Return the forest with LightGBM's rules; raise for splits that LightGBM lacks."""
+        if self.source is not None:
+            return self.source
+        self.check_numeric("lightgbm")
+        is_split = ~self.is_leaf
+        rule = np.where(self.missing_left & is_split, NAN_LEFT, NAN_RIGHT)
+        arrays = {field.name: getattr(self, field.name) for field in fields(Forest)}
+        arrays["rule"] = np.where(is_split, rule, PLAIN)
+        arrays["threshold"] = np.maximum(self.threshold, LOWEST)
+        arrays["cover"] = np.ones(len(self.left))
+        return Forest(**arrays)
 
 
 def _largest(*parts: F64 | None) -> float:
@@ -351,7 +279,7 @@ def added(terms: int) -> float:
 # --- sums of several -----------------------------------------------------------------------------
 
 
-OneKind = Linear | Forest | Network
+OneKind = Linear | PortableForest | Network
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,11 +306,11 @@ class Blend:
         return found
 
 
-def forest_in(model: Portable) -> Forest | None:
-    """Return the forest that a model is or has among its parts, if any."""
+def forest_in(model: Portable) -> PortableForest | None:
+    """Return the forest that a model is or contains, or None."""
     if isinstance(model, Blend):
-        return next((part for part in model.parts if isinstance(part, Forest)), None)
-    return model if isinstance(model, Forest) else None
+        return next((part for part in model.parts if isinstance(part, PortableForest)), None)
+    return model if isinstance(model, PortableForest) else None
 
 
 def _scaled(model: Portable, factor: float) -> OneKind:
@@ -390,9 +318,8 @@ def _scaled(model: Portable, factor: float) -> OneKind:
     assert not isinstance(model, Blend)
     if isinstance(model, Linear):
         return replace(model, coef=factor * model.coef, intercept=factor * model.intercept)
-    if isinstance(model, Forest):
-        scorer = replace(model.scorer, value=factor * model.value.astype(np.float64))
-        return replace(model, scorer=scorer, initial=factor * model.initial, text="")
+    if isinstance(model, PortableForest):
+        return replace(model, value=factor * model.value, offset=factor * model.offset, source=None)
     *hidden, (weight, constant) = model.layers
     return replace(model, layers=(*hidden, (factor * weight, factor * constant)))
 
@@ -416,39 +343,16 @@ def _added_weights(parts: list[Linear]) -> list[Linear]:
     return found
 
 
-def _joined(forests: list[Forest]) -> Forest:
+def _joined(forests: list[PortableForest]) -> PortableForest:
     """Return the trees of several forests as one."""
-    if len(forests) == 1:
-        return forests[0]
-    scorers = [forest.scorer for forest in forests]
-    nodes = np.cumsum([0, *(len(own.left) for own in scorers)])[:-1]
-    views = np.cumsum([0, *(len(own.feature) for own in scorers)])[:-1]
-    feature = np.concatenate([own.feature for own in scorers])
-    order = np.argsort(feature, kind="stable")  # views stand in order of feature
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    sets = [words for own in scorers for words in own.sets]
-
-    def moved(name: str, by: I64) -> I64:
-        parts = [getattr(own, name) + k for own, k in zip(scorers, by.tolist(), strict=True)]
-        return np.concatenate(parts)
-
-    joined = ForestScorer(
-        n_features=scorers[0].n_features,
-        roots=moved("roots", nodes),
-        leaves=moved("leaves", nodes),
-        threshold=np.concatenate([own.threshold for own in scorers]),
-        left=moved("left", nodes),
-        right=moved("right", nodes),
-        value=np.concatenate([own.value for own in scorers]),
-        view=place[moved("view", views)],
-        feature=feature[order],
-        rule=np.concatenate([own.rule for own in scorers])[order],
-        sets=tuple(sets[k] for k in order.tolist()),
+    first, *others = forests
+    return replace(
+        first.join(others),
+        offset=float(sum(forest.offset for forest in forests)),
+        family="additive" if all(own.family == "additive" for own in forests) else "trees",
+        precision=max(forest.precision for forest in forests),
+        source=first.source if not others else None,
     )
-    family = "additive" if all(own.family == "additive" for own in forests) else "trees"
-    initial = float(sum(own.initial for own in forests))
-    return Forest(family, joined, initial, precision=max(own.precision for own in forests))
 
 
 # --- from fitted models ------------------------------------------------------------------------
@@ -475,7 +379,7 @@ def columns_missing_is_not_zero(model: Portable) -> I64:
     """
     if isinstance(model, Blend):
         return np.unique(np.concatenate([*map(columns_missing_is_not_zero, model.parts)]))
-    if isinstance(model, Forest):
+    if isinstance(model, PortableForest):
         at = model.splits
         apart = model.missing_left[at] != (model.threshold[at] >= 0.0)
         return np.unique(model.feature[at][apart])
@@ -499,33 +403,6 @@ def _of_linear(model: FittedLinear) -> Linear:
     return Linear(model.coef, model.fill, model.intercept)
 
 
-def _of_trees(model: FittedTrees) -> Forest:
-    if model.n_trees == 0:
-        empty = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
-        return Forest("trees", empty, model.initial)
-    scorer = model.forest.scorer
-    cut = scorer.threshold.copy()
-    # LightGBM treats numbers this near to 0 as 0: the thresholds say so, for every other system
-    numeric = scorer.rule[scorer.view] != RULES.index("category")
-    cut[numeric & (cut >= -ZERO) & (cut < 0.0)] = np.nextafter(-ZERO, -np.inf)
-    cut[numeric & (cut >= 0.0) & (cut < ZERO)] = ZERO
-    return Forest("trees", replace(scorer, threshold=cut), model.initial, model.text)
-
-
-def _of_imported(model: ImportedForest) -> Forest:
-    scorer, initial = model.in_double()
-    if model.n_trees == 0:
-        scorer = one_split_each([np.empty(0)] * 3, np.zeros(1), model.n_features)
-    single = float(np.finfo(np.float32).eps) if model.single else 0.0
-    return Forest("trees", scorer, initial, precision=single)
-
-
-def _of_additive(model: FittedAdditive) -> Forest:
-    rules = [model.feature, model.threshold, model.weight]
-    alone = np.zeros(0 if len(model.weight) else 1)
-    return Forest("additive", one_split_each(rules, alone, model.n_features), model.initial)
-
-
 def _of_network(model: FittedNetwork) -> Network:
     if model.context:
         raise UsageError(
@@ -541,7 +418,7 @@ def _of_blend(model: FittedBlend) -> Portable:
         _scaled(portable(member, kind), float(factor))
         for member, kind, factor in zip(model.members, model.kinds, model.factors, strict=True)
     ]
-    forests = [part for part in parts if isinstance(part, Forest)]
+    forests = [part for part in parts if isinstance(part, PortableForest)]
     whole: list[OneKind] = [
         *_added_weights([part for part in parts if isinstance(part, Linear)]),
         *([_joined(forests)] if forests else []),
@@ -553,9 +430,7 @@ def _of_blend(model: FittedBlend) -> Portable:
 _KINDS: dict[type, Callable[[Any], Portable]] = {
     FittedBlend: _of_blend,
     FittedLinear: _of_linear,
-    FittedTrees: _of_trees,
-    ImportedForest: _of_imported,
-    FittedAdditive: _of_additive,
+    Forest: PortableForest.of,
     FittedNetwork: _of_network,
 }
 

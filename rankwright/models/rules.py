@@ -112,7 +112,7 @@ class RuleTable:
         g: F64,
         *,
         falling: bool = True,
-        passed_over: Sequence[Rule] = (),
+        skipped: Sequence[Rule] = (),
         n_jobs: int | None = None,
     ) -> Rule | None:
         """Return the rule along which ``g`` is steepest; None where all are level.
@@ -132,10 +132,10 @@ class RuleTable:
             lanes, above = np.empty((_LANES, n_cuts[f] + 1)), np.empty(n_cuts[f])
             _sums_above(self.codes[f], n_cuts[f], g, lanes, above)
             steep = np.abs(above) if falling else -above
-            steep[[rule.cut for rule in passed_over if rule.feature == f]] = 0.0
+            steep[[rule.cut for rule in skipped if rule.feature == f]] = 0.0
             return above, steep
 
-        for f in {rule.feature for rule in passed_over}:
+        for f in {rule.feature for rule in skipped}:
             best[f] = sizes(f)[1].max()
         top = best.max(initial=0.0)
         if not top > 0.0:

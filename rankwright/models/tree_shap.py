@@ -25,7 +25,7 @@ denominator is 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,10 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import UsageError
-from rankwright.models.forest_scorer import TINY, ForestScorer, view_code
+from rankwright.models.forest_scoring import TINY, view_code
+
+if TYPE_CHECKING:
+    from rankwright.models.forest import Forest
 
 _RANGE = 16  # rows of a range for one thread
 _ROWS = 4096  # of a sparse matrix that are made dense at a time, at most
@@ -140,7 +143,7 @@ def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-unt
 
 
 @kernel
-def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, rules, sizes, out):  # type: ignore[no-untyped-def]
+def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, quadratures, sizes, out):  # type: ignore[no-untyped-def]
     feature, rule, _, cut, words, blank, sign, highest = views
     ends, ways, to_right, value, first_point, n_points = trees
     codes = np.zeros(len(feature), blank.dtype)
@@ -149,12 +152,12 @@ def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, rules, sizes, out):  #
     for i in range(lo, hi):
         for v in range(len(feature)):
             j = feature[v]
-            held = words[cut[v] : cut[v + 1]]
-            codes[v] = view_code(X[i, j], bits[i, j], rule[v], held, sign, highest, tiny)
+            members = words[cut[v] : cut[v + 1]]
+            codes[v] = view_code(X[i, j], bits[i, j], rule[v], members, sign, highest, tiny)
         for tree in range(len(n_points)):
             first, end = ends[tree], ends[tree + 1]
-            own = rules[:, first_point[tree] : first_point[tree] + n_points[tree]]
-            points = own[0], own[1], own[2]
+            rule_of_tree = quadratures[:, first_point[tree] : first_point[tree] + n_points[tree]]
+            points = rule_of_tree[0], rule_of_tree[1], rule_of_tree[2]
             _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s)
             _carry_up(first, end, ways, points, follows, s, out[i])
 
@@ -164,23 +167,23 @@ def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, rules, sizes, out):  #
 
 @dataclass(frozen=True, eq=False)
 class TreeShap:
-    """The trees of a scorer with the shares of documents that their SHAP values are made of.
+    """A forest with the shares of documents that its SHAP values depend on.
 
     Attributes
     ----------
     ways : tuple of (N,) arrays
-        Of the split that leads to each node: the split itself; the node that an earlier split on
-        the same feature led to, -1 for none; the feature; the share of documents that it sends
-        here; the product of such shares over the splits on the feature so far.
+        For each node: the split that leads to it; the node that an earlier split on the same
+        feature led to, or -1; the feature; the share of documents that the split sends here; the
+        product of these shares over the splits on the feature so far.
     points : (3, P) array
         Points t of the quadratures, 1 - t, and their weights.
     first_point, n_points : (T,) arrays
-        Those of each tree.
+        Points of each tree.
     expected : float
-        The score of all trees that the documents in their leaves have on average.
+        Mean score of the documents in the leaves.
     """
 
-    scorer: ForestScorer
+    forest: Forest
     ways: tuple[I64, I64, I64, F64, F64]
     points: F64
     first_point: I64
@@ -188,9 +191,9 @@ class TreeShap:
     expected: float
 
     @classmethod
-    def of(cls, scorer: ForestScorer, cover: F64) -> TreeShap:
-        """Prepare the trees of ``scorer``; ``cover`` is the weight of documents in each node."""
-        n = len(scorer.left)
+    def of(cls, forest: Forest) -> TreeShap:
+        """Prepare a forest."""
+        n, sizes = len(forest.left), forest.sizes
         ways = (
             np.zeros(n, np.int64),
             np.full(n, -1),
@@ -198,30 +201,28 @@ class TreeShap:
             np.ones(n),
             np.ones(n),
         )
-        feature = scorer.feature[scorer.view]
         most, reached = np.zeros(0, np.int64), np.ones(n)
         if n:
-            nodes = (scorer.roots, scorer.left, scorer.right, feature, np.maximum(cover, 0.0))
-            most = _find_ways(*nodes, ways, reached)
+            nodes = (forest.roots, forest.left, forest.right, forest.feature)
+            most = _find_ways(*nodes, np.maximum(forest.cover, 0.0), ways, reached)
         n_points = (most + 1) // 2
-        ends = np.append(scorer.roots, n)
-        products = np.diff(ends) * n_points
+        products = sizes * n_points
         if max(products, default=0) > _MOST_PRODUCTS or max(n_points, default=0) > _MOST_POINTS:
             raise UsageError(
-                f"a tree has {np.diff(ends).max():,} nodes and up to {most.max():,} features on "
+                f"a tree has {sizes.max():,} nodes and up to {most.max():,} features on "
                 "the way to a leaf, too many for SHAP values; use importance by permutation."
             )
         counts = np.unique(n_points)
-        rules = [_quadrature(count) for count in counts.tolist()]
-        begin = np.cumsum(counts) - counts
-        first_point = begin[np.searchsorted(counts, n_points)]
-        points = np.concatenate([np.empty((3, 0)), *rules], axis=1)
-        expected = ordered_sum(scorer.value * reached)
-        return cls(scorer, ways, points, first_point, n_points, expected)
+        first = np.cumsum(counts) - counts
+        first_point = first[np.searchsorted(counts, n_points)]
+        quadratures = [_quadrature(count) for count in counts.tolist()]
+        points = np.concatenate([np.empty((3, 0)), *quadratures], axis=1)
+        expected = ordered_sum(forest.value * reached)
+        return cls(forest, ways, points, first_point, n_points, expected)
 
     def values(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
-        """Return what each feature adds to the sum of the trees, for each row."""
-        out = np.zeros((X.shape[0], self.scorer.n_features))
+        """Return the contribution of each feature to the sum of the trees, for each row."""
+        out = np.zeros((X.shape[0], self.forest.n_features))
         if isinstance(X, np.ndarray):
             self._add(X, TINY, out, n_jobs)
             return out
@@ -231,22 +232,22 @@ class TreeShap:
         return out
 
     def _add(self, X: AnyArray, tiny: float, out: F64, n_jobs: int | None) -> None:
-        own = self.scorer
-        dense = np.ascontiguousarray(X)
+        forest, dense = self.forest, np.ascontiguousarray(X)
         bits = dense.view(np.uint32 if dense.dtype == np.float32 else np.uint64)
-        views, flat = own.arrays_for(dense)
-        ends = np.append(own.roots, len(own.left))
-        to_right = own.right[self.ways[0]] == np.arange(len(own.left))  # of a root, not read
-        trees = (ends, self.ways, to_right, own.value, self.first_point, self.n_points)
-        sizes = int(np.diff(ends).max(initial=1)), int(self.n_points.max(initial=0))
-        more = (dense, bits, tiny, views, flat[0], trees, self.points, sizes, out)
+        scorer = forest.scorer(dense.dtype)
+        ends = np.append(forest.roots, len(forest.left))
+        to_right = forest.right[self.ways[0]] == np.arange(len(forest.left))  # not used for roots
+        trees = (ends, self.ways, to_right, forest.value, self.first_point, self.n_points)
+        sizes = int(forest.sizes.max(initial=1)), int(self.n_points.max(initial=0))
+        more = (dense, bits, tiny, scorer.views, scorer.trees[0], trees, self.points, sizes, out)
         map_ranges(_add_shap, row_ranges(len(dense), _RANGE), *more, n_jobs=n_jobs)
 
     def _dense(self, rows: Any) -> AnyArray:
-        found = np.full(rows.shape, np.nan if self.scorer.absent_is_missing else 0.0, rows.dtype)
+        absent = np.nan if self.forest.absent_is_missing else 0.0
+        dense = np.full(rows.shape, absent, rows.dtype)
         at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        found[at, rows.indices] = rows.data
-        return found
+        dense[at, rows.indices] = rows.data
+        return dense
 
 
 def _quadrature(count: int) -> F64:

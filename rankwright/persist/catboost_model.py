@@ -1,10 +1,8 @@
 """CatBoost's models in JSON, symmetric trees or others, as trees that score as CatBoost does.
 
 A split sends x right where x > border, in float32; leaves are added in double precision, then
-multiplied by a scale, and a bias is added. The file has no gains of splits: the gain here is the
-fall of the weighted variance of the leaf values below,
-
-    gain = w_left w_right / (w_left + w_right) (mean_left - mean_right)^2.                     (1)
+multiplied by a scale, and a bias is added. The file has no gains of splits: they are computed from
+the leaf values by `node_means`.
 """
 
 from __future__ import annotations
@@ -16,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.dtypes import highest_rounded_to
-from rankwright.core.types import F64, I64
 from rankwright.errors import DataError, IncompatibleError, quoted
-from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT
-from rankwright.models.imported_trees import ImportedForest, NodeTree, joined
+from rankwright.models.forest import Forest, node_means
+from rankwright.models.forest_scoring import EXACT_LEFT, EXACT_RIGHT
 from rankwright.persist.imported import ImportedModel, distinct_names
 
 _DEEPEST = 16  # symmetric trees of CatBoost
@@ -40,10 +37,14 @@ def read_catboost(content: bytes) -> ImportedModel:
         if symmetric is not None
         else [_nested(tree, features) for tree in found["trees"]]
     )
-    scorer, cover, gain = joined(made, features.width, np.float64)
-    bias = float(biases[0]) if biases else 0.0
-    forest = ImportedForest("CatBoost", scorer, 0.0, cover, gain, float(scale), bias)
-    forest.check()
+    forest = Forest.of_trees(
+        features.width,
+        made,
+        scale=float(scale),
+        offset=float(biases[0]) if biases else 0.0,
+        n_rounds=len(made),
+    )
+    forest.validate()
     return ImportedModel(
         library="CatBoost",
         objective=_objective(found.get("model_info", {})),
@@ -96,7 +97,7 @@ def _objective(info: Mapping[str, Any]) -> str:
     return str(loss.get("type", "")) if isinstance(loss, dict) else ""
 
 
-def _symmetric(tree: Mapping[str, Any], features: _Features) -> NodeTree:
+def _symmetric(tree: Mapping[str, Any], features: _Features) -> Forest:
     """Split k decides bit k of the number of the leaf; the last one is the root here."""
     splits = [features.split(one) for one in tree.get("splits") or []]
     d = len(splits)
@@ -118,20 +119,22 @@ def _symmetric(tree: Mapping[str, Any], features: _Features) -> NodeTree:
     none, of_leaf = np.full(len(value), -1), np.zeros(len(value), np.int64)
     left = np.append(2 * node + 1, none)
     right = np.append(2 * node + 2, none)
-    cover, gain = _below(left, right, np.append(np.zeros(inner), value), weight, inner)
-    return NodeTree(
+    values = np.append(np.zeros(inner), value)
+    cover, _, gain = node_means(left, right, values, np.append(np.zeros(inner), weight))
+    return Forest.of_nodes(
+        features.width,
         left=left,
         right=right,
         feature=np.append(column, of_leaf),
         threshold=np.append(highest_rounded_to(border), np.zeros(len(value))),
         rule=np.append(rule, of_leaf),
-        value=np.append(np.zeros(inner), value),
+        value=values,
         cover=cover,
         gain=gain,
     )
 
 
-def _nested(tree: Mapping[str, Any], features: _Features) -> NodeTree:
+def _nested(tree: Mapping[str, Any], features: _Features) -> Forest:
     """Return a tree whose splits hold one another."""
     nodes: list[Mapping[str, Any]] = [tree]
     splits: dict[int, tuple[int, int, float]] = {}
@@ -157,8 +160,9 @@ def _nested(tree: Mapping[str, Any], features: _Features) -> NodeTree:
     weight = np.array([float(nodes[node].get("weight", 1.0)) for node in order[n:]])
     children = [np.append(place[[side[node] for node in order[:n]]], np.full(len(nodes) - n, -1))
                 if n else np.full(len(nodes), -1) for side in (left, right)]  # fmt: skip
-    cover, gain = _below(children[0], children[1], value, weight, n)
-    return NodeTree(
+    cover, _, gain = node_means(children[0], children[1], value, np.append(np.zeros(n), weight))
+    return Forest.of_nodes(
+        features.width,
         left=children[0],
         right=children[1],
         feature=np.array([look[0] for look in looks], np.int64),
@@ -168,17 +172,3 @@ def _nested(tree: Mapping[str, Any], features: _Features) -> NodeTree:
         cover=cover,
         gain=gain,
     )
-
-
-def _below(left: I64, right: I64, value: F64, weight: F64, inner: int) -> tuple[F64, F64]:
-    """Return the weight of each node and the gain (1) of each split; children come after both."""
-    cover = np.append(np.zeros(inner), weight)
-    mean = value.copy()
-    gain = np.zeros(len(value))
-    for node in range(inner - 1, -1, -1):
-        a, b = left[node], right[node]
-        total = cover[node] = cover[a] + cover[b]
-        if total > 0.0:
-            mean[node] = (cover[a] * mean[a] + cover[b] * mean[b]) / total
-            gain[node] = cover[a] * cover[b] / total * (mean[a] - mean[b]) ** 2  # (1)
-    return cover, gain

@@ -1,8 +1,8 @@
-"""LightGBM's model text as a fitted model: the trees of `Trees`, or the mean of a random forest.
+"""LightGBM's model text as a `Forest`.
 
-Of a pandas frame the text lists the categories of each column of the type category, in the order of
-the columns, and not which columns these are. That is found from what it says of each feature: the
-codes of a category, or the range of a number, which an ordered category is to LightGBM.
+If the model was trained on a pandas frame, the text lists the categories of each column of the type
+category, in the order of the columns, but not the columns. They are inferred from the description
+of each feature: the codes of a category, or the range of a number (also for ordered categories).
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.models.imported_trees import FittedMean
-from rankwright.models.tree_text import first_trees, tree_blocks
-from rankwright.models.trees import FittedTrees
+from rankwright.models.lightgbm_text import check_head, read_trees, tree_blocks
 from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 
 _NO_FIT, _PASSED_OVER = 1e9, 1e3
@@ -47,17 +46,15 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
     names = lines["feature_names"].split()
     if not 0 < width == len(names):
         raise DataError(f"it has {len(names)} names for {width} features.")
-    whole = first_trees(text, len(blocks))  # less the parameters, which name thread counts
-    mean = "average_output" in lines and blocks
-    model = FittedMean.of(whole, width) if mean else FittedTrees(whole, 0.0, width)
-    model.check()
+    check_head(text, width)
+    forest = read_trees(text, width)
     infos = lines.get("feature_infos", "").split()
     categories = _categories(text, names, infos, frame_columns)
     unnamed = all(map(_DEFAULT_NAME.match, names)) and not categories
     return ImportedModel(
         library="LightGBM",
         objective=lines.get("objective", "custom").split(" ")[0],
-        model=model,
+        model=replace(forest, is_mean="average_output" in lines and forest.n_trees > 0),
         names=None if unnamed else distinct_names(names),
         rounds=len(blocks),
         categories=categories,

@@ -19,8 +19,8 @@ from rankwright.core.dtypes import highest_rounded_to
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, quoted
-from rankwright.models.forest_scorer import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
-from rankwright.models.imported_trees import ImportedForest, NodeTree, joined
+from rankwright.models.forest import Forest
+from rankwright.models.forest_scoring import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
 from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 from rankwright.persist.ubjson import read_ubjson
 
@@ -74,12 +74,16 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     weights = booster["weight_drop"] if kind == "dart" else np.ones(len(trees))
     if len(weights) != len(trees):
         raise DataError(f"it has {len(weights)} weights for {len(trees)} trees.")
-    made = [_tree(tree, np.float32(w)) for tree, w in zip(kept, weights, strict=False)]
     if not 0 < width < 1 << 24:
         raise DataError(f"it has {width} features.")
-    scorer, cover, gain = joined(made, width, np.float32, absent_is_missing=True)
-    forest = ImportedForest("XGBoost", scorer, _margin(base[0], objective), cover, gain)
-    forest.check()
+    forest = Forest.of_trees(
+        width,
+        [_tree(tree, width, np.float32(w)) for tree, w in zip(kept, weights, strict=False)],
+        base=_margin(base[0], objective),
+        absent_is_missing=True,
+        n_rounds=n_rounds,
+    )
+    forest.validate()
     names = [str(name) for name in learner.get("feature_names") or []]
     if names and len(names) != width:
         raise DataError(f"it has {len(names)} names for {width} features.")
@@ -158,7 +162,7 @@ def _margin(base: float, objective: str) -> float:
     return float(np.float32(margin))
 
 
-def _tree(tree: Mapping[str, Any], weight: np.float32) -> NodeTree:
+def _tree(tree: Mapping[str, Any], width: int, weight: np.float32) -> Forest:
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise IncompatibleError(
             "its leaves hold several scores (multi_strategy='multi_output_tree'), where a ranking "
@@ -180,7 +184,8 @@ def _tree(tree: Mapping[str, Any], weight: np.float32) -> NodeTree:
         left[at], right[at] = right[at], left[at]
         rule[at] = np.where(default_left[at], MEMBER, MEMBER_OR_NAN)
         below[at] = 0.0
-    return NodeTree(
+    return Forest.of_nodes(
+        width,
         left=left,
         right=right,
         feature=feature,
@@ -193,7 +198,7 @@ def _tree(tree: Mapping[str, Any], weight: np.float32) -> NodeTree:
     )
 
 
-def _sets(tree: Mapping[str, Any], n: int) -> dict[int, tuple[int, ...]]:
+def _sets(tree: Mapping[str, Any], n: int) -> dict[int, AnyArray]:
     """Return the categories listed for each categorical split, as bits."""
     kinds = np.array(tree.get("split_type", np.zeros(n)), np.int64)
     if len(kinds) != n:
@@ -202,7 +207,7 @@ def _sets(tree: Mapping[str, Any], n: int) -> dict[int, tuple[int, ...]]:
         return {}
     listed = np.array(tree["categories"], np.int64)
     places = (tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"])
-    found: dict[int, tuple[int, ...]] = {}
+    found: dict[int, AnyArray] = {}
     for node, first, size in zip(*(np.array(p, np.int64).tolist() for p in places), strict=True):
         if not (0 <= node < n and 0 <= first <= first + size <= len(listed)):
             raise DataError("a tree lists categories of a node that is not there.")
@@ -211,7 +216,7 @@ def _sets(tree: Mapping[str, Any], n: int) -> dict[int, tuple[int, ...]]:
             raise DataError("a tree lists a category that is no whole number from 0.")
         words = np.zeros(int(own.max(initial=-1)) // 32 + 1, np.uint32)
         np.bitwise_or.at(words, own // 32, np.uint32(1) << (own % 32).astype(np.uint32))
-        found[node] = tuple(words.tolist())
+        found[node] = words
     if set(np.flatnonzero(kinds).tolist()) != set(found):
         raise DataError("a tree has a categorical split without categories.")
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,32 +23,24 @@ import numpy as np
 from rankwright import registry
 from rankwright.core.dtypes import highest_rounded_to, not_above
 from rankwright.core.parameters import params_of
-from rankwright.core.types import F64, I64, FittedModel
+from rankwright.core.types import F64, FittedModel
 from rankwright.errors import UsageError
 from rankwright.models import network as layers
-from rankwright.models.additive import FittedAdditive
+from rankwright.models.additive import rules_of, with_rules
 from rankwright.models.blend import FittedBlend
 from rankwright.models.fitted_network import FittedNetwork
-from rankwright.models.imported_trees import ImportedForest
+from rankwright.models.forest import Forest, node_means
+from rankwright.models.forest_scoring import PLAIN
 from rankwright.models.linear import FittedLinear
 from rankwright.models.portable import (
     HIGHEST,
-    Forest,
+    PortableForest,
     columns_missing_is_not_zero,
-    lightgbm_blocks,
     portable,
 )
 from rankwright.models.portable import Linear as PortableLinear
 from rankwright.models.portable import Network as PortableNetwork
-from rankwright.models.tree_text import (
-    CATEGORICAL,
-    DEFAULT_LEFT,
-    Nodes,
-    model_text,
-    tree_block,
-    tree_blocks,
-)
-from rankwright.models.trees import FittedTrees, Trees
+from rankwright.models.trees import Trees
 from rankwright.persist.other_libraries import give_model
 from rankwright.rankers.base import Ranker
 from rankwright.ranklib.java_numbers import java_double
@@ -135,8 +127,8 @@ def of_one_kind(ranker: Ranker) -> Ranker:
         return ranker
     parts = portable(model, ranker.model_name)
     made = copy.copy(ranker)
-    if isinstance(parts, Forest):
-        made.model_ = _fitted_forest(parts)
+    if isinstance(parts, PortableForest):
+        made.model_ = parts
     elif isinstance(parts, PortableLinear):
         made.model_ = FittedLinear(
             parts.coef, parts.fill, model.n_features, intercept=parts.intercept
@@ -167,16 +159,15 @@ def missing_notice(ranker: Ranker) -> str | None:
 
 def _fitted(body: Body, width: int) -> FittedModel:
     if isinstance(body, Ensembles):
-        return fitted_trees(body.trees, width, share=1.0 / len(body.ensembles))
+        share = 1.0 / len(body.ensembles)
+        return Forest.of_trees(width, [_forest_of(tree, width, share) for tree in body.trees])
     if isinstance(body, Terms):
         return FittedLinear(body.coefficients(width), None, width)
     if isinstance(body, Steps):
-        # [float32(x) > t] for any x, also one of float64 that lies between
-        cuts = highest_rounded_to(not_above(body.thresholds))
-        empty = np.empty(0)
-        none = FittedAdditive(np.empty(0, np.int64), empty, empty, 0.0, 0, width)
-        rules = zip((body.features - 1).tolist(), cuts.tolist(), body.weights.tolist(), strict=True)
-        return none.plus(list(rules))
+        # [float32(x) > t] for any x, also for a float64 between two float32 numbers
+        cuts = highest_rounded_to(not_above(body.thresholds)).tolist()
+        rules = [*zip((body.features - 1).tolist(), cuts, body.weights.tolist(), strict=True)]
+        return with_rules(Forest.empty(width), rules, len(rules))
     assert isinstance(body, Network)
     return _network(body, width)
 
@@ -200,30 +191,28 @@ def _rounds(body: Body) -> int:
 # --- to RankLib --------------------------------------------------------------------------------
 
 
-def _trees_text(ranker: Ranker, model: FittedTrees) -> tuple[str, Body]:
+def _forest_text(ranker: Ranker, model: Forest) -> tuple[str, Body]:
+    if model.is_rules:
+        return "RankBoost", _steps(model)
+    plain = model.as_sum()
     if ranker.name != "random_forest":
         name = "MART" if ranker.name == "gbdt" else "LambdaMART"
-        return name, Ensembles(ensembles_of(model))
-    bags = max(1, min(ranker.best_iteration_, model.n_trees))
-    if model.n_trees % bags:
-        bags = model.n_trees  # bags of unequal size: the mean over all trees comes to the same
-    return "Random Forests", Ensembles(ensembles_of(model, bags), forest=True)
+        return name, Ensembles(ensembles_of(plain))
+    bags = max(1, min(ranker.best_iteration_, plain.n_trees))
+    if plain.n_trees % bags:
+        bags = plain.n_trees  # bags of unequal size: the mean of all trees is the same
+    return "Random Forests", Ensembles(ensembles_of(plain, bags), forest=True)
 
 
-def _imported_text(ranker: Ranker, model: ImportedForest) -> tuple[str, Body]:
-    forest = portable(model, ranker.model_name)
-    assert isinstance(forest, Forest)
-    return _trees_text(ranker, _fitted_forest(forest))
-
-
-def _fitted_forest(forest: Forest) -> FittedTrees:
-    """Return a forest as LightGBM's trees, whose thresholds are numbers of RankLib's."""
-    scorer = replace(forest.scorer, threshold=np.maximum(forest.threshold, -HIGHEST))
-    forest = replace(forest, scorer=scorer)
-    names = [f"Column_{j}" for j in range(forest.n_features)]
-    return FittedTrees(
-        model_text(names, lightgbm_blocks(forest)), forest.initial, forest.n_features
-    )
+def _steps(model: Forest) -> Steps:
+    feature, threshold, weight = (np.array(column) for column in zip(*rules_of(model), strict=True))
+    with np.errstate(over="ignore"):
+        cuts = np.maximum(not_above(threshold).astype(np.float64), _ALWAYS)
+    feature = feature + 1
+    if model.base:
+        feature, cuts = np.append(1, feature), np.append(_ALWAYS, cuts)
+        weight = np.append(model.base, weight)
+    return Steps(feature, cuts, weight)
 
 
 def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
@@ -237,16 +226,6 @@ def _linear_text(ranker: Ranker, model: FittedLinear) -> tuple[str, Body]:
         weights = np.append(model.intercept, model.coef)
         return "Linear Regression", Terms(np.append(0, every), weights)
     return "Coordinate Ascent", Terms(every, model.coef)
-
-
-def _additive_text(ranker: Ranker, model: FittedAdditive) -> tuple[str, Body]:  # noqa: ARG001
-    features, weights = model.feature + 1, model.weight
-    with np.errstate(over="ignore"):
-        cuts = np.maximum(not_above(model.threshold).astype(np.float64), _ALWAYS)
-    if model.initial:
-        features, cuts = np.append(1, features), np.append(_ALWAYS, cuts)
-        weights = np.append(model.initial, weights)
-    return "RankBoost", Steps(features, cuts, weights)
 
 
 def _network_text(ranker: Ranker, model: FittedNetwork) -> tuple[str, Body]:
@@ -269,42 +248,58 @@ def _network_text(ranker: Ranker, model: FittedNetwork) -> tuple[str, Body]:
 
 
 _WRITERS: dict[type, Callable[[Ranker, Any], tuple[str, Body]]] = {
-    FittedTrees: _trees_text,
-    ImportedForest: _imported_text,
+    Forest: _forest_text,
     FittedLinear: _linear_text,
-    FittedAdditive: _additive_text,
     FittedNetwork: _network_text,
 }
 
 
 # --- trees -------------------------------------------------------------------------------------
-# Between RankLib's trees and LightGBM's text.
+# Between RankLib's trees and node arrays.
 #
 # - RankLib rounds features to float32 before it compares. The threshold becomes the highest float64
-#   that float32 rounds to RankLib's, so both send every document to the same leaf, whether the data
-#   is held in float32 or float64. Back, it is the highest float32 that is not above.
-# - A leaf's value is weight x output; outputs have float32 precision.
-# - RankLib's text does not say how many documents a leaf had: each counts as one. Gains and SHAP
-#   values of a model that came from RankLib rest on that.
+#   that float32 rounds to RankLib's, so both send every document to the same leaf, for features in
+#   float32 and in float64. The reverse is the highest float32 that is not above.
+# - The value of a leaf is weight x output; outputs have float32 precision.
+# - RankLib's text has no document counts: each leaf counts as one document in gains and SHAP values
+#   of a model that comes from RankLib.
 
 
-def fitted_trees(trees: Sequence[Tree], n_features: int, *, share: float = 1.0) -> FittedTrees:
-    """Return the model that adds up ``share`` times each tree's weight and output."""
-    names = [f"Column_{j}" for j in range(n_features)]
-    blocks = [_block(tree, tree.weight * tree.output * share) for tree in trees]
-    return FittedTrees(model_text(names, blocks), 0.0, n_features)
+def _forest_of(tree: Tree, n_features: int, share: float) -> Forest:
+    """Return ``share`` times a tree."""
+    is_split = tree.feature > 0
+    left, right = np.where(is_split, tree.left, -1), np.where(is_split, tree.right, -1)
+    value = np.where(is_split, 0.0, tree.weight * tree.output * share)
+    cover, _, gain = node_means(left, right, value, np.where(is_split, 0.0, 1.0))
+    return Forest.of_nodes(
+        n_features,
+        left=left,
+        right=right,
+        feature=tree.feature - 1,
+        threshold=highest_rounded_to(tree.threshold),
+        rule=np.full(len(left), PLAIN),
+        value=value,
+        cover=cover,
+        gain=gain,
+        shrinkage=tree.weight,
+    )
 
 
-def ensembles_of(model: FittedTrees, n_bags: int = 1) -> tuple[tuple[Tree, ...], ...]:
+def ensembles_of(model: Forest, n_bags: int = 1) -> tuple[tuple[Tree, ...], ...]:
     """Return a model's trees as RankLib has them, in ``n_bags`` ensembles whose mean they are.
 
-    The initial score, which RankLib does not know, goes to the leaves of each first tree.
+    The initial score, which RankLib does not know, is added to the leaves of each first tree.
     """
-    trees = [_parse_block(block, 1.0 / n_bags) for block in tree_blocks(model.text)]
+    if model.is_set.any():
+        raise UsageError(
+            "the model has splits on categories, which RankLib does not know; "
+            "fit it without categorical_feature and columns of categories."
+        )
+    trees = [_tree_of(model.select(k, k + 1), 1.0 / n_bags) for k in range(model.n_trees)]
     trees = trees or [_single_leaf(0.0)] * n_bags
     size = len(trees) // n_bags
     bags = [trees[i * size : (i + 1) * size] for i in range(n_bags)]
-    return tuple((_raised(bag[0], model.initial), *bag[1:]) for bag in bags)
+    return tuple((_raised(bag[0], model.offset), *bag[1:]) for bag in bags)
 
 
 def _raised(tree: Tree, by: float) -> Tree:
@@ -312,67 +307,20 @@ def _raised(tree: Tree, by: float) -> Tree:
     return replace(tree, output=output) if by else tree
 
 
-# --- to LightGBM -------------------------------------------------------------------------------
-
-
-def _block(tree: Tree, value: F64) -> str:
-    inner = tree.feature > 0
-    count, mean = _counts_and_means(tree, value)
-    left, right = tree.left[inner], tree.right[inner]
-    gain = np.zeros(len(value))
-    gain[inner] = count[left] * count[right] / count[inner] * (mean[left] - mean[right]) ** 2
-    nodes = Nodes(
-        inner=inner,
-        left=tree.left,
-        right=tree.right,
-        feature=tree.feature - 1,
-        threshold=highest_rounded_to(tree.threshold),
-        decision=np.full(len(value), DEFAULT_LEFT),
-        gain=gain,
-        value=np.where(inner, mean, value),
-        weight=count,
-        count=count,
-    )
-    return tree_block(nodes, tree.weight)
-
-
-def _counts_and_means(tree: Tree, value: F64) -> tuple[I64, F64]:
-    """Return for each node how many leaves lie below it, and the mean of their values."""
-    count, total = np.zeros(len(value), np.int64), np.zeros(len(value))
-    for node in range(len(value) - 1, -1, -1):  # children come after their parent
-        if tree.feature[node] == 0:
-            count[node], total[node] = 1, value[node]
-        else:
-            children = [tree.left[node], tree.right[node]]
-            count[node], total[node] = count[children].sum(), total[children].sum()
-    return count, total / count
-
-
-# --- from LightGBM -----------------------------------------------------------------------------
-
-
-def _parse_block(block: str, share: float) -> Tree:
-    fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-    weight = float(np.float32(float(fields.get("shrinkage", 1.0)))) or 1.0
-    value = _numbers(fields["leaf_value"]) / (weight * share)
-    if "split_feature" not in fields or len(value) == 1:
-        return replace(_single_leaf(float(value[0])), weight=weight)
-    if (_whole(fields["decision_type"]) & CATEGORICAL).any():
-        raise UsageError(
-            "the model has splits on categories, which RankLib does not know; "
-            "fit it without categorical_feature and columns of categories."
-        )
-    n_inner = len(value) - 1
+def _tree_of(forest: Forest, share: float) -> Tree:
+    """Return a forest of one tree as a tree of RankLib."""
+    weight = float(np.float32(forest.shrinkage[0])) or 1.0
+    is_leaf = forest.is_leaf
     # A split between all numbers and missing values is at infinity, which RankLib cannot read.
-    cuts = np.clip(not_above(_numbers(fields["threshold"])), -HIGHEST, HIGHEST)
-    threshold = np.append(cuts, np.zeros(len(value)))
-    below = np.stack([_whole(fields["left_child"]), _whole(fields["right_child"])])
-    child = np.full((2, 2 * n_inner + 1), -1)
-    child[:, :n_inner] = np.where(below >= 0, below, n_inner - 1 - below)
-    feature = np.zeros(2 * n_inner + 1, np.int64)
-    feature[:n_inner] = _whole(fields["split_feature"]) + 1
-    output = np.append(np.zeros(n_inner), _single(value))
-    tree = Tree(weight, feature, threshold.astype(np.float32), child[0], child[1], output)
+    cuts = np.clip(not_above(forest.threshold), -HIGHEST, HIGHEST).astype(np.float32)
+    tree = Tree(
+        weight,
+        np.where(is_leaf, 0, forest.feature + 1),
+        np.where(is_leaf, np.float32(0.0), cuts),
+        np.where(is_leaf, -1, forest.left),
+        np.where(is_leaf, -1, forest.right),
+        np.where(is_leaf, _single(forest.value / (weight * share)), 0.0),
+    )
     return _in_text_order(tree)
 
 
@@ -404,14 +352,6 @@ def _single_leaf(output: float) -> Tree:
 
 def _single(values: F64) -> F64:
     return values.astype(np.float32).astype(np.float64)
-
-
-def _numbers(text: str) -> F64:
-    return np.array(text.split(), np.float64)
-
-
-def _whole(text: str) -> I64:
-    return np.array(text.split(), np.int64)
 
 
 # --- settings ----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Cutting planes with a line search and a duality gap, for losses with kinks.
 
-The problem is J(w) = strength/2 |w|^2 + M(w), with M convex and known by planes that touch it from
+The problem is J(w) = l2/2 |w|^2 + M(w), with M convex and known by planes that touch it from
 below (`rankwright.solvers.planes`). Replacing M by the maximum of the planes gives a small problem,
 whose dual value D is a lower bound of the optimum: J(best w so far) - D is a duality gap, which
 bounds the possible gain at every step. Plain cutting planes (`joachims2009cutting`) use the
@@ -69,14 +69,14 @@ class Bundle(Part):
     Ranker(loss='pair_hinge', solver=Bundle(tol=0.0001))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"convex_parts", "shift_invariant"})
+    needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
 
     tol: float = 1e-6
     max_iter: int = 500
 
     def solve(self, problem: CutProblem, start: F64 | None = None) -> CutResult:
         """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""
-        if not problem.strength > 0.0:
+        if not problem.l2 > 0.0:
             raise UsageError("bundle needs a penalty: give l2 above 0.")
         w = np.zeros(problem.size) if start is None else np.array(start, np.float64)
         began = time.perf_counter()
@@ -113,7 +113,7 @@ class _Search:
     """The planes, the best point so far and its duality gap; N is replaced by a plane u'w + c."""
 
     def __init__(self, problem: CutProblem) -> None:
-        self.planes = Planes(problem.size, problem.strength)
+        self.planes = Planes(problem.size, problem.l2)
         self.w, self.value, self.gap = np.zeros(problem.size), np.inf, np.inf
         self._problem, self._gradient = problem, np.zeros(problem.size)
         self._u, self._c = np.zeros(problem.size), 0.0
@@ -158,10 +158,10 @@ class _Search:
     def _evaluate(self, w: F64) -> tuple[float, F64]:
         """Return J, with N replaced, and its gradient at ``w``; add the plane."""
         a, b, value = self._problem.cut(w)
-        slope, strength = a - self._u, self._problem.strength
+        slope, l2 = a - self._u, self._problem.l2
         self.planes.add(slope, b)
         convex = value - float(self._u @ w) - self._c
-        return convex + 0.5 * strength * float(w @ w), slope + strength * w
+        return convex + 0.5 * l2 * float(w @ w), slope + l2 * w
 
     def _search_line(self, ahead: F64) -> None:
         """Move to the best of a few points between the best one and ``ahead``.
@@ -170,7 +170,7 @@ class _Search:
         minimises the parabola plus the two nearest tangents.
         """
         start, d = self.w, ahead - self.w
-        curvature = self._problem.strength * float(d @ d)
+        curvature = self._problem.l2 * float(d @ d)
         left = _Point(0.0, self.value, float(self._gradient @ d))
         right: _Point | None = None
         t = 1.0

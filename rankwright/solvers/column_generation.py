@@ -1,7 +1,7 @@
 """Column generation: add the most violated order of each query, solve the dual again (DORM).
 
-The problem is the mean over n parts (queries) of a convex loss xi_k(w) >= 0 plus strength/2 |w|^2,
-as (27) of `le2007dorm`, in whose terms C = 1/(n strength). Each part keeps a set S_k of planes
+The problem is the mean over n parts (queries) of a convex loss xi_k(w) >= 0 plus l2/2 |w|^2,
+as (27) of `le2007dorm`, in whose terms C = 1/(n l2). Each part keeps a set S_k of planes
 a'w + b <= xi_k(w); the dual is (1) of `rankwright.solvers.planes`, which is (28) of the paper, with
 sums of x over S_k of at most 1/n.
 
@@ -59,10 +59,10 @@ class ColumnGeneration(Part):
         start: F64 | None = None,  # noqa: ARG002
     ) -> CutResult:
         """Minimise ``problem``, always from no planes; optimality is the duality gap."""
-        if not problem.strength > 0.0:
+        if not problem.l2 > 0.0:
             raise UsageError("column_generation needs a penalty: give l2 above 0.")
         began = time.perf_counter()
-        planes = Planes(problem.size, problem.strength, problem.n_parts)
+        planes = Planes(problem.size, problem.l2, problem.n_parts)
         curve: list[float] = []
         has_grown = problem.n_parts > 0
         while has_grown and len(curve) < self.max_iter:
@@ -91,5 +91,5 @@ def _plane(problem: StochasticProblem, k: int, w: F64) -> tuple[F64, float]:
     """Return the plane that touches the loss of part k at ``w``."""
     gradient = np.empty(problem.size)
     value = problem.part_grad(np.array([k]), w, gradient)
-    a = gradient - problem.strength * w
-    return a, value - 0.5 * problem.strength * float(w @ w) - float(a @ w)
+    a = gradient - problem.l2 * w
+    return a, value - 0.5 * problem.l2 * float(w @ w) - float(a @ w)

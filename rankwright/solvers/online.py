@@ -130,7 +130,7 @@ class Online(Part):
             t += 1
             smoothness = problem.part_smoothness(int(parts[k]), smoothness)
             paid += problem.part_grad(parts[k : k + 1], w, gradient)
-            inverse_rate = problem.strength * t + smoothness
+            inverse_rate = problem.l2 * t + smoothness
             if inverse_rate > 0.0:
                 w -= gradient / inverse_rate  # (1)
             mean += 2.0 / (t + 1) * (w - mean)  # (2)

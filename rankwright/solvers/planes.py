@@ -1,13 +1,13 @@
 """Planes below a convex function, and the small dual problem of their weights.
 
 A convex function M is known by planes that touch it from below, a'w + b <= M(w). The dual of
-minimising strength/2 |w|^2 plus the maximum of the planes is
+minimising l2/2 |w|^2 plus the maximum of the planes is
 
-    max over x of  b'x - |A'x|^2 / (2 strength),    w = -A'x / strength                        (1)
+    max over x of  b'x - |A'x|^2 / (2 l2),    w = -A'x / l2                        (1)
 
 with a weight x >= 0 for each plane, whose sum over a block of planes is fixed. There is one block
 for a single function M, or one for each of several functions, whose blocks begin with a plane of
-zeros because the functions are not negative. With G = AA' / strength, (1) is a quadratic over
+zeros because the functions are not negative. With G = AA' / l2, (1) is a quadratic over
 simplices:
 
     minimise 1/2 x'G x - b'x    over x >= 0 with  sum of x over block k = cap_k, for all k     (2)
@@ -50,7 +50,7 @@ class Planes:
     ----------
     size : int
         Length of w.
-    strength : float
+    l2 : float
         The penalty on w.
     n_blocks : int
         Number of blocks, each of which begins with a plane of zeros; 0: one block, without it.
@@ -63,10 +63,10 @@ class Planes:
         Time spent in `solve`.
     """
 
-    def __init__(self, size: int, strength: float, n_blocks: int = 0) -> None:
+    def __init__(self, size: int, l2: float, n_blocks: int = 0) -> None:
         n = n_blocks
         self.w, self.value, self.seconds = np.zeros(size), 0.0, 0.0
-        self._strength, self._n_zeros = strength, n
+        self._l2, self._n_zeros = l2, n
         self._A, self._b, self._G = np.zeros((n, size)), np.zeros(n), np.zeros((n, n))
         self._x, self._block = np.full(n, 1.0 / max(n, 1)), np.arange(n)
         self._idle = np.zeros(n, np.int64)
@@ -84,7 +84,7 @@ class Planes:
     def add(self, a: F64, b: float, k: int = 0) -> None:
         """Add a plane to block ``k``."""
         self._A, self._b = np.vstack([self._A, a]), np.append(self._b, b)
-        products = self._A @ a / self._strength
+        products = self._A @ a / self._l2
         self._G = np.block([[self._G, products[:-1, None]], [products[None, :]]])
         self._x = np.append(self._x, 0.0 if len(self._x) else 1.0)
         self._block, self._idle = np.append(self._block, k), np.append(self._idle, 0)
@@ -92,7 +92,7 @@ class Planes:
     def subtract(self, u: F64) -> None:
         """Subtract ``u`` from the slope of every plane."""
         self._A -= u
-        self._G = self._A @ self._A.T / self._strength
+        self._G = self._A @ self._A.T / self._l2
 
     def solve(self, tolerance: float) -> None:
         """Compute `w` and `value`."""
@@ -107,8 +107,10 @@ class Planes:
             tolerance=max(tolerance, least),
             max_steps=_STEPS if self._n_zeros else 100 * len(x) + 5000,
         )
-        self.w = self._A.T @ x / -self._strength
-        self.value = float(b @ x) - 0.5 * self._strength * float(self.w @ self.w)
+        if not self._n_zeros:
+            x /= x.sum()  # rounding errors of the active set add up
+        self.w = self._A.T @ x / -self._l2
+        self.value = float(b @ x) - 0.5 * self._l2 * float(self.w @ self.w)
         self.seconds += time.perf_counter() - began
 
     def drop_idle(self, rounds: int) -> None:
@@ -291,9 +293,7 @@ def minimise_over_simplices(
     gap: float
     G, g = np.ascontiguousarray(G), np.empty(len(x))  # one layout: a single compilation
     if len(x) and block.max() == 0:
-        total = x.sum()
         gap = _by_active_set(G, b, x, g, tolerance, max(1, min(max_steps, 10 * len(x) + 100)))
-        x *= total / x.sum()
         if gap <= tolerance:
             return gap
     member = np.argsort(block, kind="stable")

@@ -21,6 +21,7 @@ from rankwright.core.dtypes import not_above
 from rankwright.errors import UsageError
 from rankwright.export.folder import export_model, verify_export
 from rankwright.export.target import ParityError
+from rankwright.models.forest import Forest
 from rankwright.models.portable import portable
 
 TREES, RULES, LINEAR = (targets_of(family) for family in ("trees", "additive", "linear"))
@@ -136,9 +137,7 @@ def test_a_tree_too_deep_for_nested_readers_is_refused_by_them_alone(tmp_path, t
 
 
 def test_a_model_without_trees_or_rules_scores_the_same_everywhere(tmp_path):
-    from rankwright.models.trees import FittedTrees
-
-    empty = holding("lambdamart", FittedTrees("", 0.75, 2))
+    empty = holding("lambdamart", Forest.empty(2, offset=0.75))
     for to in TREES:
         found, about = scored(empty, to, tmp_path / to, [[0, 1], [np.nan, 1e9]])
         assert plain(found, about).tolist() == [0.75, 0.75], to

@@ -8,11 +8,11 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from forests import as_bytes
 from small_data import small_data
 
 from rankwright import loss, registry
 from rankwright.models import Network
-from rankwright.models.tree_text import tree_blocks
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.rankers.base import ranker
 
@@ -147,12 +147,14 @@ def test_a_run_that_ended_goes_on_from_its_last_checkpoint_to_the_same_end(case,
 def test_trees_go_on_after_those_of_a_start(tmp_path):
     start = ranker("lambdamart", n_estimators=3, random_state=5).fit(DATA)
     parameters = {"n_estimators": 8, "colsample_bytree": 0.5}
-    whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", start=start)
+    whole, _ = saved("lambdamart", parameters, tmp_path / "a.rw", init_model=start)
     deadly = Deadly(tmp_path / "kept", moment="after", number=2, every=2)
     with pytest.raises(Kill):
-        saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=deadly)
+        saved("lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=deadly)
     kept = Checkpoint(tmp_path / "kept", resume=True)
-    again, end = saved("lambdamart", parameters, tmp_path / "b.rw", start=start, checkpoint=kept)
+    again, end = saved(
+        "lambdamart", parameters, tmp_path / "b.rw", init_model=start, checkpoint=kept
+    )
     assert end.resumed_from_ > 3
     assert again == whole
 
@@ -166,21 +168,21 @@ EMPTY = {
 
 
 def test_trees_without_a_split_leave_the_same_model(tmp_path):
-    def text(checkpoint=None):
+    def grown(checkpoint=None):
         fitted = ranker("lambdamart", **EMPTY, n_jobs=1).fit(DATA, checkpoint=checkpoint)
         assert fitted.best_iteration_ == 40
-        return fitted.model_.text
+        return as_bytes(fitted.model_), fitted.model_.n_trees
 
-    whole = text()
-    empty_rounds = 40 - len(tree_blocks(whole))
+    whole = grown()
+    empty_rounds = 40 - whole[1]
     assert 5 < empty_rounds < 35
     for number in range(1, 36, 3):
         folder = tmp_path / str(number)
         for kills in (number, 2):  # the second run may begin with a round that finds no split
             deadly = Deadly(folder, moment="after", number=kills, every=1, resume=True)
             with pytest.raises(Kill):
-                text(deadly)
-        assert text(Checkpoint(folder, every=9, resume=True)) == whole
+                grown(deadly)
+        assert grown(Checkpoint(folder, every=9, resume=True)) == whole
 
 
 def test_the_trees_kept_are_those_of_the_best_round_where_rounds_find_no_split(tmp_path):

@@ -15,7 +15,7 @@ from rankwright.core import openmp
 
 LOAD = """
 import os
-from rankwright.models.trees import lightgbm, lightgbm_threads
+from rankwright.models.lightgbm_engine import lightgbm, lightgbm_threads
 lightgbm()
 print(sorted(name for name in os.environ if name == "OMP_WAIT_POLICY"), lightgbm_threads(10**6, 3))
 """
@@ -66,7 +66,7 @@ import logging, sys, lightgbm
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
 from rankwright.core import openmp
 openmp._running_tasks = lambda: 100
-from rankwright.models.trees import lightgbm_threads
+from rankwright.models.lightgbm_engine import lightgbm_threads
 print("threads", lightgbm_threads(10**6, 3))
 """
     (count, *_), said = spins(code)

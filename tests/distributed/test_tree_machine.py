@@ -8,45 +8,46 @@ from multiprocessing import Pipe
 
 import numpy as np
 import pytest
+from forests import as_bytes
 from graded_parts import SMALL, cut, graded
 from scipy import sparse
-from small_data import Onlooker, small_data
+from small_data import small_data
 
 from rankwright.distributed import trees
 from rankwright.distributed.tree_machine import TreeMachine, receive, send
 from rankwright.distributed.trees import NetworkBrokenError
 from rankwright.losses import loss
-from rankwright.models.tree_text import tree_blocks
-from rankwright.models.trees import empty_forest
+from rankwright.models.forest import Forest
+from rankwright.rankers.fitting import last_model
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_one_machine_grows_the_trees_of_one_process(as_sparse):
     data = graded()
-    one = SMALL.fit(loss("squared"), data, callback=Onlooker(), n_jobs=1)
+    one = last_model(SMALL.rounds(loss("squared"), data, n_jobs=1))
     parts = cut(data, 10)
     if as_sparse:
         parts[1] = replace(parts[1], X=sparse.csr_array(parts[1].X))
-    machine = TreeMachine(SMALL, loss("squared"), empty_forest(one.initial, 6), data.X, 0, 1)
+    machine = TreeMachine(SMALL, loss("squared"), Forest.empty(6, offset=one.offset), data.X, 0, 1)
     for number, part in enumerate(parts):
         machine.add(number, 10 * number, part)
     machine.join("127.0.0.1:1", machine.listen())
-    blocks = []
+    grown = []
     for first, rounds in ((0, 4), (4, 2)):
-        losses, counts, text = machine.grow(first, rounds, True)
-        assert counts == list(range(1, rounds + 1))
+        losses, some = machine.grow(first, rounds, True)
         assert [sorted(of_part) for of_part in losses] == [[0, 1]] * rounds
-        blocks += tree_blocks(text)
-    assert blocks == tree_blocks(one.text)
+        grown += some
+    forest = Forest.empty(6, offset=one.offset).join(grown)
+    assert as_bytes(forest) == as_bytes(one)
 
 
 def test_a_machine_that_can_grow_no_more_sends_fewer_rounds():
     data = small_data()
     flat = replace(data, y=np.zeros(data.n_documents))  # fitted well by a score of 0
-    machine = TreeMachine(SMALL, loss("squared"), empty_forest(0.0, 6), flat.X, 0, 1)
+    machine = TreeMachine(SMALL, loss("squared"), Forest.empty(6), flat.X, 0, 1)
     machine.add(0, 0, flat)
     machine.join("127.0.0.1:1", machine.listen())
-    assert machine.grow(0, 6, True)[:2] == ([], [])
+    assert machine.grow(0, 6, True) == ([], [])
 
 
 def test_a_machine_ends_with_its_worker():

@@ -7,7 +7,6 @@ from exported_models import chain, fitted_rankers, of_rules
 from rankwright.export.folder import PARITY, export_model
 from rankwright.export.target import ParityError
 from rankwright.export.vectors import parity_text, read_parity
-from rankwright.models.trees import FittedTrees
 
 
 @pytest.fixture
@@ -29,9 +28,8 @@ def test_thresholds_are_met_from_both_sides_with_the_scores_of_the_model(path):
 
 def test_a_split_that_no_number_reaches_makes_no_infinite_vector(tmp_path):
     ranker, highest = chain(2), np.finfo(np.float64).max
-    text = ranker.model_.text.replace("threshold=0.0 ", f"threshold={highest} ")
-    text = text.replace("split_feature=0 0", "split_feature=0 1")
-    ranker.model_ = FittedTrees(text, 0.0, 2)
+    forest = ranker.model_
+    forest.threshold[0], forest.feature[1] = highest, 1
     export_model(ranker, "json", tmp_path / "out")
     assert not np.isinf(read_parity(tmp_path / "out" / PARITY, 2).X).any()
 

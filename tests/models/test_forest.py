@@ -1,96 +1,110 @@
+"""Node arrays: joined, cut, scaled, restored; and refused where a row would be led astray."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from small_data import Onlooker, small_data
+from forests import as_bytes, forest_of_splits
+from small_data import small_data
 
-from rankwright.errors import UsageError
+from rankwright.errors import DataError
 from rankwright.losses.squared import Squared
-from rankwright.models.forest import Forest
-from rankwright.rankers.base import ranker
+from rankwright.models.forest import Forest, mean_of, node_means
+from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, NAN_LEFT
+from rankwright.models.trees import Trees
+from rankwright.rankers.fitting import last_model
 
-DATA = small_data()
-
-
-def fit(forest, callback=None, **more):
-    return forest.fit(Squared(), DATA, callback=callback or Onlooker(), **more)
-
-
-def test_a_forest_is_the_mean_of_its_bags():
-    callback = Onlooker()
-    model = fit(Forest(n_bags=4, num_leaves=8), callback)
-    np.testing.assert_allclose(model.scores(DATA.X), callback.train_scores[-1], atol=1e-9)
-    assert model.n_trees == 4
+DATA = small_data(queries=10, documents=20, features=3)
+X = DATA.X
 
 
-def test_bags_differ_and_the_seed_decides_them():
-    a, b = fit(Forest(n_bags=3)), fit(Forest(n_bags=3), random_state=1)
-    assert a.text == fit(Forest(n_bags=3)).text
-    assert a.text != b.text
+@pytest.fixture(scope="module")
+def forest():
+    category = np.arange(len(X)) % 4
+    data = replace(DATA, X=np.column_stack([X[:, :2], category]), y=DATA.y + 2.0 * (category == 2))
+    trees = Trees(n_estimators=6, num_leaves=5, min_child_samples=5, categorical_feature=[2])
+    return last_model(trees.rounds(Squared(), data))
 
 
-def test_more_bags_begin_with_the_same_ones():
-    few, many = Onlooker(), Onlooker()
-    fit(Forest(n_bags=2), few)
-    fit(Forest(n_bags=5), many)
-    assert (few.train_scores[1] == many.train_scores[1]).all()
+def test_trees_cut_and_joined_again_are_the_same(forest):
+    assert forest.is_set.any()
+    parts = [forest.select(0, 2), forest.select(2, 3), forest.select(3, 6)]
+    joined = replace(parts[0].join(parts[1:]), n_rounds=6)
+    assert as_bytes(joined) == as_bytes(forest)
+    assert forest.truncate(2).n_rounds == 2
+    none = forest.truncate(0)
+    assert none.n_trees == 0
+    assert (none.scores(X) == forest.offset).all()
+    assert as_bytes(Forest.restore(none.arrays(), {}, 3)) == as_bytes(none)
 
 
-@pytest.mark.parametrize("threads", [2, 5])
-def test_the_number_of_threads_changes_no_byte(threads):
-    assert fit(Forest(n_bags=3), n_jobs=threads).text == fit(Forest(n_bags=3), n_jobs=1).text
+def test_scaled_forests_and_means(forest):
+    np.testing.assert_allclose(forest.scaled(-2.0).scores(X), -2.0 * forest.scores(X))
+    np.testing.assert_allclose(mean_of([forest] * 3).scores(X), forest.scores(X))
+    odd = replace(forest, base=0.25, scale=3.0, is_mean=True)
+    np.testing.assert_allclose(odd.as_sum().scores(X), odd.scores(X))
+    np.testing.assert_allclose(odd.contributions(X).sum(1), odd.scores(X))
 
 
-def test_a_forest_finds_the_order():
-    model = fit(Forest(n_bags=30))
-    assert np.corrcoef(model.scores(DATA.X), DATA.y)[0, 1] > 0.7
+def test_the_running_scores_are_those_of_the_trees_one_by_one(forest):
+    total = np.full(len(X), forest.offset)
+    for number in range(forest.n_trees):
+        total += replace(forest.select(number, number + 1), offset=0.0).scores(X)
+    assert (forest.running_scores(X) == total).all()
 
 
-def test_a_forest_cannot_be_continued():
-    model = fit(Forest(n_bags=2))
-    with pytest.raises(UsageError, match="cannot be continued"):
-        fit(Forest(n_bags=2), start=model)
+def test_rules_score_by_hand():
+    rules = Forest.of_rules(2, np.array([0, 1]), np.array([0.5, -np.inf]), np.array([2.0, -1.0]))
+    rows = np.array([[0.0, 1.0], [1.0, np.nan], [np.nan, 0.0]])
+    assert rules.scores(rows).tolist() == [-1.0, 2.0, -1.0]
+    assert rules.is_rules
+    assert rules.contributions(rows).tolist() == [[0, -1, 0], [2, 0, 0], [0, -1, 0]]
+    assert rules.importance("gain").tolist() == [2.0, 1.0]
+    assert rules.breakpoints(0).tolist() == [0.5]
+    assert rules.breakpoints(1).tolist() == []
 
 
-class Interrupting(Squared):
-    """A loss that is interrupted at the n-th gradient, as by Ctrl-C."""
-
-    left = 0
-
-    def bind(self, data, *, n_jobs=None):
-        bound = Squared.bind(self, data, n_jobs=n_jobs)
-        usual = bound.grad_curv
-
-        def grad_curv(*arguments):
-            type(self).left -= 1
-            if type(self).left == 0:
-                raise KeyboardInterrupt
-            return usual(*arguments)
-
-        bound.grad_curv = grad_curv
-        return bound
+def test_what_lightgbm_has_no_rule_for_has_no_booster(forest):
+    assert forest.booster.num_trees() == 6
+    assert not hasattr(forest_of_splits([(0, 0.5, EXACT_LEFT, (1, 2))]), "booster")
 
 
-def test_an_interrupted_forest_keeps_its_whole_bags():
-    forest, Interrupting.left = (
-        Forest(n_bags=6, n_estimators=3),
-        1 + 2 * 3 + 2,
-    )  # constant, bags, rounds
-    callback = Onlooker()
-    model = forest.fit(Interrupting(), DATA, callback=callback)
-    assert callback.interrupted
-    assert model.text == fit(Forest(n_bags=2, n_estimators=3)).text
+def test_means_and_gains_by_node():
+    left, right = np.array([1, -1, 3, -1, -1]), np.array([2, -1, 4, -1, -1])
+    value, cover = np.array([0, 1.0, 0, 4.0, 7.0]), np.array([0, 3.0, 0, 1.0, 2.0])
+    covers, means, gains = node_means(left, right, value, cover)
+    assert covers.tolist() == [6, 3, 3, 1, 2]
+    assert means.tolist() == [3.5, 1, 6, 4, 7]
+    assert gains.tolist() == [1.5 * 25, 0, 2 / 3 * 9, 0, 0]
 
 
-def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
-    Interrupting.left = 3
-    with pytest.raises(KeyboardInterrupt):
-        Forest(n_bags=6, n_estimators=3).fit(Interrupting(), DATA, callback=Onlooker())
+@pytest.mark.parametrize(
+    ("left", "right", "sentence"),
+    [
+        ([1, 0, -1], [2, -1, -1], "without a child|cycle|parents"),
+        ([1, -1, -1], [1, -1, -1], "two parents"),
+        ([1, -1, -1], [9, -1, -1], "without a child"),
+        ([1, -1], [2, -1, -1], "different lengths"),
+    ],
+)
+def test_nodes_that_make_no_tree_are_refused(left, right, sentence):
+    zeros = np.zeros(3)
+    with pytest.raises(DataError, match=sentence):
+        Forest.of_nodes(
+            1,
+            left=np.array(left),
+            right=np.array(right),
+            feature=np.zeros(3, int),
+            threshold=zeros,
+            rule=np.zeros(3, int),
+            value=zeros,
+            cover=zeros,
+            gain=zeros,
+        )
 
 
-def test_a_bag_must_have_queries():
-    with pytest.raises(UsageError, match=r"bag_fraction must be above 0, not 0\.0"):
-        fit(Forest(bag_fraction=0.0))
-
-
-def test_a_bag_minimises_a_loss_and_a_ranker_that_climbs_a_metric_is_none():
-    with pytest.raises(UsageError, match="there is no loss 'adarank'"):
-        ranker("random_forest", loss="adarank", n_bags=1).fit(DATA)
+def test_a_split_on_a_set_that_is_not_there_is_refused():
+    split = forest_of_splits([(0, 0.5, NAN_LEFT, (1, 2))])
+    split.validate()
+    with pytest.raises(DataError, match="damaged"):
+        replace(split, rule=np.array([CATEGORY, 0, 0])).validate()

@@ -17,10 +17,13 @@ def test_a_damaged_part_of_imported_trees_is_refused():
     restore = type(model).restore
     assert restore(arrays, texts, 6).n_trees == 3
     for name, at, value in (
-        ("tree_left", 0, 10**6), ("tree_left", 0, 0), ("tree_view", 0, 99), ("tree_roots", 0, 1),
-        ("tree_feature", -1, 6), ("tree_rule", 0, 12), ("tree_leaves", 0, 10**6),
-        ("tree_threshold", 0, np.nan), ("set_sizes", 0, 4),
+        ("left", 0, 10**6), ("left", 0, 0), ("right", 0, -1), ("roots", 0, 1), ("roots", 1, 2),
+        ("feature", 0, 6), ("rule", 0, 12), ("rule", 0, 8), ("threshold", 0, np.nan),
+        ("set_sizes", 0, 4), ("shrinkage", 0, np.inf),
     ):  # fmt: skip
         damaged = {key: array.copy() for key, array in arrays.items()}
-        damaged[name][at] = value
+        if name == "set_sizes":
+            damaged[name] = np.array([value], np.int32)
+        else:
+            damaged[name][at] = value
         refused(lambda d=damaged: restore(d, texts, 6))

@@ -1,12 +1,13 @@
 """Symmetric trees give the scores of a walk by hand, to the last bit, whatever their shape."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.models.imported_trees import NodeTree, joined
+from rankwright.models.forest import Forest
 from rankwright.persist.catboost_model import read_catboost
 
 RIGHT = 1  # the feature whose missing values go right
@@ -80,7 +81,7 @@ def _rows(model, n=150):
 def test_scores_are_those_of_a_walk_by_hand(depths, borders, n):
     model = _model(depths, borders)
     forest = read_catboost(json.dumps(model).encode()).model
-    assert depths == [0] or forest.scorer._levels is not None
+    assert depths == [0] or forest.scorer(np.float64).symmetric is not None
     X = _rows(model, n)
     expected = _by_hand(model, X)
     np.testing.assert_array_equal(forest.scores(X), expected)
@@ -92,8 +93,8 @@ def test_scores_are_those_of_a_walk_by_hand(depths, borders, n):
 
 def test_more_borders_than_a_byte_counts_are_there():
     model = _model([8] * 160, 700)
-    scorer = read_catboost(json.dumps(model).encode()).model.scorer
-    columns = scorer._symmetric_float64[1]
+    forest = read_catboost(json.dumps(model).encode()).model
+    columns = forest.scorer(np.float64).symmetric[1]
     assert len(columns[0]) > 4  # columns of bins, for 4 features
     assert np.diff(columns[2]).max() == 255
 
@@ -101,7 +102,8 @@ def test_more_borders_than_a_byte_counts_are_there():
 def _tree(rule=6, second=0.5, value=(1.0, 2.0, 4.0, 8.0)):
     """Return two levels: feature 0 at 0, and feature 1 at 0.5 and ``second``."""
     none = [-1] * 4
-    return NodeTree(
+    return Forest.of_nodes(
+        2,
         left=np.array([1, 3, 5, *none]),
         right=np.array([2, 4, 6, *none]),
         feature=np.array([0, 1, 1, 0, 0, 0, 0]),
@@ -118,20 +120,18 @@ def _tree(rule=6, second=0.5, value=(1.0, 2.0, 4.0, 8.0)):
     [(_tree(), True), (_tree(second=0.25), False), (_tree(rule=0), False)],
 )
 def test_trees_that_are_not_symmetric_are_walked(tree, symmetric):
-    scorer = joined([tree], 2, np.float32)[0]
-    assert (scorer._levels is not None) == symmetric
+    assert (tree.scorer(np.float64).symmetric is not None) == symmetric
     X = np.array([[-1.0, 0.0], [-1.0, 1.0], [1.0, 0.0], [1.0, 1.0], [1.0, 0.4]])
     last = 8.0 if tree.threshold[2] < 0.4 else 4.0
-    np.testing.assert_array_equal(scorer.scores(X), [1.0, 2.0, 4.0, 8.0, last])
+    np.testing.assert_array_equal(tree.scores(X), [1.0, 2.0, 4.0, 8.0, last])
 
 
 def test_what_a_sparse_row_does_not_hold_may_be_missing():
     X = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     found = {
-        missing: joined([_tree(rule=7)], 2, np.float32, absent_is_missing=missing)[0]
-        for missing in (False, True)
+        missing: replace(_tree(rule=7), absent_is_missing=missing) for missing in (False, True)
     }
-    assert all(scorer._levels is not None for scorer in found.values())
+    assert all(forest.scorer(np.float64).symmetric for forest in found.values())
     held = sparse.csr_array(X)
     np.testing.assert_array_equal(found[False].scores(held), [1.0, 2.0, 4.0, 1.0])
     np.testing.assert_array_equal(found[True].scores(held), [2.0, 8.0, 8.0, 8.0])
@@ -139,8 +139,8 @@ def test_what_a_sparse_row_does_not_hold_may_be_missing():
 
 def test_leaves_in_single_precision_are_added_so():
     leaves = (0.1, 0.2, 0.3, 0.7)
-    scorer = joined([_tree(value=leaves)] * 9, 2, np.float32)[0]
+    forest = Forest.of_trees(2, [_tree(value=leaves)] * 9, base=0.25)
     total = np.float32(0.25)
     for _ in range(9):
         total += np.float32(0.7)
-    assert scorer.scores(np.ones((1, 2)), begin=0.25)[0] == np.float64(total)
+    assert forest.scores(np.ones((1, 2)))[0] == np.float64(total)

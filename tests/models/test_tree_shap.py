@@ -11,21 +11,23 @@ from scipy import sparse
 
 import rankwright as rw
 from rankwright.errors import UsageError
-from rankwright.models.forest_scorer import EXACT_RIGHT, ForestScorer, TextForest
+from rankwright.models.forest import Forest
+from rankwright.models.forest_scoring import EXACT_RIGHT
+from rankwright.models.lightgbm_text import read_trees
 from rankwright.models.tree_shap import TreeShap
 
 X, Y = training_data()
 
 
-def _expected(scorer, cover, known, x, node):
+def _expected(forest, known, x, node):
     """Return the score below a node where only the features in ``known`` are."""
-    if scorer.left[node] == node:
-        return float(scorer.value[node])
-    left, right = int(scorer.left[node]), int(scorer.right[node])
-    f = int(scorer.feature[scorer.view[node]])
+    if forest.left[node] == node:
+        return float(forest.value[node])
+    left, right = int(forest.left[node]), int(forest.right[node])
+    f, cover = int(forest.feature[node]), forest.cover
     if f in known:
-        return _expected(scorer, cover, known, x, left if x[f] <= scorer.threshold[node] else right)
-    parts = [cover[side] * _expected(scorer, cover, known, x, side) for side in (left, right)]
+        return _expected(forest, known, x, left if x[f] <= forest.threshold[node] else right)
+    parts = [cover[side] * _expected(forest, known, x, side) for side in (left, right)]
     return sum(parts) / (cover[left] + cover[right])
 
 
@@ -34,20 +36,20 @@ def test_values_are_the_mean_over_subsets():
         {"num_leaves": 8, "verbosity": -1, "use_missing": False, "boost_from_average": False},
         lightgbm.Dataset(np.nan_to_num(X[:, :4]) * [1, 1, 1e38, 1], Y), 3,
     )  # fmt: skip
-    scorer = TextForest.read(booster.model_to_string(), 4).scorer
+    forest = read_trees(booster.model_to_string(), 4)
     rng = np.random.default_rng(0)
-    cover = np.zeros(len(scorer.left))
+    cover = forest.cover
     for node in range(len(cover) - 1, -1, -1):
-        leaf = scorer.left[node] == node
-        ends = [scorer.left[node], scorer.right[node]]
+        leaf = forest.left[node] == node
+        ends = [forest.left[node], forest.right[node]]
         cover[node] = rng.integers(1, 9) if leaf else cover[ends].sum()
     rows = rng.normal(size=(5, 4)) * 2
-    shap = TreeShap.of(scorer, cover)
+    shap = TreeShap.of(forest)
     found = shap.values(rows)
     for x, own in zip(rows, found, strict=True):
 
         def score(known, x=x):
-            return sum(_expected(scorer, cover, known, x, int(r)) for r in scorer.roots)
+            return sum(_expected(forest, known, x, int(r)) for r in forest.roots)
 
         for i in range(4):
             others = [j for j in range(4) if j != i]
@@ -65,7 +67,7 @@ def test_values_are_those_of_lightgbm():
     data = lightgbm.Dataset(X, Y, categorical_feature=[CATEGORY])
     booster = lightgbm.train({**params, "min_data_per_group": 3, "cat_smooth": 1}, data, 8)
     model = rw.import_model(booster).model_
-    assert "num_cat=0" not in model.text.partition("Tree=1")[0]
+    assert model.truncate(1).is_set.any()
     for rows in (X, X.astype(np.float32)):
         theirs = booster.predict(rows, pred_contrib=True)
         np.testing.assert_allclose(model.contributions(rows), theirs, rtol=0, atol=1e-12)
@@ -77,13 +79,13 @@ def test_values_are_those_of_lightgbm():
 def test_trees_of_any_depth_are_explained():
     width = 60
     chain = _chain(splits=2000, n_features=width)
-    shap = TreeShap.of(chain, np.ones(len(chain.left)))
+    shap = TreeShap.of(chain)
     rows = np.random.default_rng(0).uniform(0, 2000, (4, width))
     total = shap.values(rows).sum(1) + shap.expected
     np.testing.assert_allclose(total, chain.scores(rows), atol=1e-9)
     wide = _chain(splits=3000, n_features=3000)
     with pytest.raises(UsageError, match="up to 3,000 features on the way to a leaf, too many"):
-        TreeShap.of(wide, np.ones(len(wide.left)))
+        TreeShap.of(wide)
 
 
 def _chain(splits, n_features):
@@ -92,18 +94,19 @@ def _chain(splits, n_features):
     left, right = at.copy(), at.copy()
     left[:splits] = splits + at[:splits]
     right[:splits] = np.append(at[1:splits], 2 * splits)
-    return ForestScorer(
+    is_split = at < splits
+    return Forest(
         n_features=n_features,
         roots=np.zeros(1, np.int64),
-        leaves=np.array([splits]),
-        threshold=np.where(at < splits, at, 0.0),
+        feature=np.where(is_split, at % n_features, 0),
+        threshold=np.where(is_split, at, 0.0),
         left=left,
         right=right,
-        value=np.where(at < splits, 0.0, at % 7),
-        view=np.where(at < splits, at % n_features, 0),
-        feature=np.arange(n_features),
-        rule=np.full(n_features, EXACT_RIGHT),
-        sets=tuple(np.empty(0, np.uint32) for _ in range(n_features)),
+        value=np.where(is_split, 0.0, at % 7),
+        rule=np.where(is_split, EXACT_RIGHT, 0),
+        cover=np.ones(len(at)),
+        gain=np.zeros(len(at)),
+        shrinkage=np.ones(1),
     )
 
 

@@ -2,8 +2,9 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 from cases import each
+from forests import as_bytes
 from scipy import sparse
-from small_data import Onlooker, small_data
+from small_data import small_data
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -14,10 +15,12 @@ from rankwright.rankers.base import Ranker, ranker
 DATA = small_data()
 
 
-def fit(trees=None, data=DATA, callback=None, **more):
-    return (trees or Trees(n_estimators=5)).fit(
-        Squared(), data, callback=callback or Onlooker(), **more
-    )
+def rounds(trees=None, data=DATA, valid=None, **more):
+    return list((trees or Trees(n_estimators=5)).rounds(Squared(), data, valid, **more))
+
+
+def fit(*args, **more):
+    return rounds(*args, **more)[-1].model()
 
 
 def test_squared_error_gives_lightgbms_own_regression_trees():
@@ -32,7 +35,7 @@ def test_squared_error_gives_lightgbms_own_regression_trees():
 
 def test_the_initial_score_is_the_mean_and_is_added_back():
     model = fit()
-    assert model.initial == pytest.approx(DATA.y.mean())
+    assert model.offset == pytest.approx(DATA.y.mean())
     difference = model.scores(DATA.X) - model.booster.predict(DATA.X)
     assert np.ptp(difference) < 1e-12
 
@@ -41,13 +44,13 @@ def test_the_initial_score_is_the_mean_and_is_added_back():
 def test_the_number_of_threads_changes_no_byte(threads):
     weights = np.exp(np.random.default_rng(0).normal(size=DATA.n_documents) * 3)
     data = small_data(sample_weight=weights)
-    assert fit(data=data, n_jobs=threads).text == fit(data=data, n_jobs=1).text
+    assert as_bytes(fit(data=data, n_jobs=threads)) == as_bytes(fit(data=data, n_jobs=1))
 
 
 def test_shuffled_rows_give_the_same_trees():
     rows = np.random.default_rng(1).permutation(DATA.n_documents)
     shuffled = RankingData.from_arrays(DATA.X[rows], DATA.y[rows], qid=DATA.query_of_row()[rows])
-    assert fit(data=shuffled).text == fit().text
+    assert as_bytes(fit(data=shuffled)) == as_bytes(fit())
 
 
 def test_sparse_data_give_the_same_trees_as_dense():
@@ -70,21 +73,13 @@ def test_continuing_ends_where_an_uninterrupted_run_does(trees):
     whole = fit(trees)
     half = fit(replace(trees, n_estimators=2))
     rest = fit(replace(trees, n_estimators=4), start=half)
-    assert rest.text == whole.text
+    assert as_bytes(rest) == as_bytes(whole)
 
 
-def test_rounds_count_on_from_the_trees_of_the_start():
-    class Counting(Onlooker):
-        rounds = ()
-
-        def on_iteration(self, t, *more):
-            self.rounds = (*self.rounds, t)
-            return super().on_iteration(t, *more)
-
-    callback = Counting(keep=4)
-    kept = fit(Trees(n_estimators=3), start=fit(Trees(n_estimators=2)), callback=callback)
-    assert callback.rounds == (3, 4, 5)
-    assert kept.n_trees == 4
+def test_rounds_count_on_from_the_rounds_of_the_start():
+    found = rounds(Trees(n_estimators=3), start=fit(Trees(n_estimators=2)))
+    assert [one.number for one in found] == [3, 4, 5]
+    assert [one.model().n_trees for one in found] == [3, 4, 5]
 
 
 def test_a_fraction_of_the_features_limits_each_tree():
@@ -95,28 +90,35 @@ def test_a_fraction_of_the_features_limits_each_tree():
     assert frame.split_feature.nunique() > 2
 
 
-def test_the_best_round_is_kept():
-    callback = Onlooker(valid=small_data(seed=5), keep=3)
-    model = fit(Trees(n_estimators=10), callback=callback)
+def test_each_round_has_its_model_and_its_scores():
+    valid = small_data(seed=5)
+    found = rounds(Trees(n_estimators=10), valid=valid)
+    model = found[2].model()
     assert model.n_trees == 3
-    np.testing.assert_allclose(model.scores(callback.valid.X), callback.valid_scores[2], atol=1e-12)
-    np.testing.assert_allclose(model.scores(DATA.X), callback.train_scores[2], atol=1e-12)
+    np.testing.assert_allclose(model.scores(valid.X), found[2].valid_scores, atol=1e-12)
+    losses = [Squared().bind(DATA).value(one.model().scores(DATA.X)) for one in found]
+    np.testing.assert_allclose([one.loss for one in found[1:]], losses[:-1])
 
 
-def test_the_watch_may_end_the_run():
-    assert fit(Trees(n_estimators=10), callback=Onlooker(stop_at=4)).n_trees == 4
+def test_a_resumed_run_rebuilds_its_rounds_and_continues_with_the_same_bytes():
+    trees, valid = Trees(n_estimators=6, subsample=0.5), small_data(seed=5)
+    whole = rounds(trees, valid=valid)
+    states = [one.state() for one in trees.rounds(Squared(), DATA, valid)]
+    again = rounds(trees, valid=valid, resume=states[2])
+    for one, two in zip(whole, again, strict=True):
+        assert as_bytes(one.model()) == as_bytes(two.model())
+    assert [one.loss for one in again[3:]] == [one.loss for one in whole[3:]]
+    assert (again[-1].valid_scores == whole[-1].valid_scores).all()
 
 
-def test_ctrl_c_keeps_the_trees_so_far():
-    class Interrupting(Onlooker):
-        def on_iteration(self, t, *more):
-            if t == 4:
-                raise KeyboardInterrupt
-            return super().on_iteration(t, *more)
-
-    callback = Interrupting()
-    assert fit(Trees(n_estimators=10), callback=callback).n_trees == 3
-    assert callback.interrupted
+def test_damaged_trees_of_a_checkpoint_are_refused():
+    state = next(Trees(n_estimators=2).rounds(Squared(), DATA)).state()
+    for name, value in (
+        ("has_tree", np.array([True, True])),
+        ("trees.left", np.zeros(13, np.int32)),
+    ):
+        with pytest.raises(DataError):
+            rounds(resume={**state, name: value})
 
 
 def test_lists_and_grades_beyond_lightgbms_limits():
@@ -159,36 +161,11 @@ def test_importance_finds_the_features_that_matter():
         assert set(np.argsort(-model.importance(kind))[:2]) == {0, 1}
 
 
-def test_arrays_and_texts_restore_the_model():
+def test_arrays_restore_the_model():
     model = fit()
     again = Trees.restore(model.arrays(), model.texts(), model.n_features)
+    assert as_bytes(again) == as_bytes(model)
     assert (again.scores(DATA.X) == model.scores(DATA.X)).all()
-
-
-@pytest.mark.parametrize(
-    ("line", "damaged"),
-    [
-        ("num_tree_per_iteration=1", "num_tree_per_iteration=0"),
-        ("num_class=1", "num_class=9"),
-        ("max_feature_idx=5", "max_feature_idx=1"),
-        ("max_feature_idx=5\n", ""),
-        ("Column_0 ", ""),
-        ("label_index=0", "label_index=0\nmax_feature_idx=1"),
-    ],
-)
-def test_a_head_that_lightgbm_would_believe_is_refused(line, damaged):
-    model = fit()
-    text = model.text.replace(line, damaged, 1)
-    assert text != model.text
-    with pytest.raises(DataError, match="the text of the trees has"):
-        Trees.restore(model.arrays(), {"lightgbm": text}, model.n_features)
-
-
-def test_the_booster_has_the_sizes_of_its_trees_whatever_the_text_says():
-    model = fit()
-    text = model.text.replace("tree_sizes=", "tree_sizes=1000000 ", 1)
-    again = Trees.restore(model.arrays(), {"lightgbm": text}, model.n_features)
-    assert (again.booster.predict(DATA.X) == model.booster.predict(DATA.X)).all()
 
 
 @pytest.mark.parametrize(
@@ -230,13 +207,12 @@ def test_what_lightgbm_would_not_take_is_reported_before_there_are_data(paramete
 
 def test_trees_go_on_from_the_scores_that_one_long_run_has():
     data = small_data(queries=40)
-    callback = Onlooker()
-    whole = fit(Trees(n_estimators=9), data, callback)
-    half = fit(Trees(n_estimators=5), data)
-    again = Onlooker()
-    assert fit(Trees(n_estimators=4), data, again, start=half).text == whole.text
-    assert again.values == callback.values[5:]
-    assert (half.running_scores(data.X) == callback.train_scores[4]).all()
+    whole = rounds(Trees(n_estimators=9), data, valid=data)
+    half = whole[4].model()
+    again = rounds(Trees(n_estimators=4), data, start=half)
+    assert as_bytes(again[-1].model()) == as_bytes(whole[-1].model())
+    assert [one.loss for one in again] == [one.loss for one in whole[5:]]
+    assert (half.running_scores(data.X) == whole[4].valid_scores).all()
     np.testing.assert_allclose(half.running_scores(data.X), half.scores(data.X), rtol=1e-12)
 
 

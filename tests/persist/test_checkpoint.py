@@ -42,12 +42,13 @@ def renamed(file, **changed):
 @pytest.mark.parametrize(
     ("name", "settings", "kind", "changed"),
     [
-        ("rankboost", {"n_rounds": 6}, "state", {"rules": np.full((2, 3), 99.0)}),
-        ("rankboost", {"n_rounds": 6}, "state", {"s": np.zeros(3)}),
-        ("rankboost", {"n_rounds": 6}, "state", {"numbers": None}),
-        ("random_forest", {"n_bags": 4}, "added", {"bags": np.frombuffer(b'["x"]', np.uint8)}),
-        ("lambdamart", {"n_estimators": 4}, "added", {"trees": np.full(9, 255, np.uint8)}),
-        ("gbdt", {"n_estimators": 4}, "state", {"watch.rounds": np.zeros(1, np.int64)}),
+        ("rankboost", {"n_rounds": 6}, "state", {"state.feature": np.full(1, 99)}),
+        ("rankboost", {"n_rounds": 6}, "state", {"state.s": np.zeros(3)}),
+        ("rankboost", {"n_rounds": 6}, "state", {"state.numbers": None}),
+        ("random_forest", {"n_bags": 4}, "state", {"state.counts": np.full(1, 9)}),
+        ("random_forest", {"n_bags": 4}, "state", {"best.left": None}),
+        ("lambdamart", {"n_estimators": 4}, "state", {"state.trees.left": np.zeros(9, np.int32)}),
+        ("gbdt", {"n_estimators": 4}, "state", {"history.rounds": np.zeros(1, np.int64)}),
     ],
 )
 def test_arrays_that_the_run_did_not_write_are_refused(tmp_path, name, settings, kind, changed):
@@ -55,7 +56,7 @@ def test_arrays_that_the_run_did_not_write_are_refused(tmp_path, name, settings,
     for file in sorted(tmp_path.glob("state-*"))[1:]:
         file.unlink()
     renamed(min(tmp_path.glob(f"{kind}-*")), **changed)
-    with pytest.raises(DataError, match=r"checkpoint|tree"):
+    with pytest.raises(DataError, match=r"checkpoint|tree|the array"):
         made.fit(DATA, checkpoint=Checkpoint(tmp_path, every=2, resume=True))
 
 

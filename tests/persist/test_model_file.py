@@ -76,7 +76,7 @@ def test_a_ranker_that_is_not_fitted_is_not_saved(tmp_path):
 def test_nothing_in_the_file_is_a_pickle(tmp_path):
     ranker("gbdt", n_estimators=2).fit(DATA).save(tmp_path / "m.rw")
     with zipfile.ZipFile(tmp_path / "m.rw") as archive:
-        assert sorted(archive.namelist()) == ["arrays.safetensors", "lightgbm.txt", "receipt.json"]
+        assert sorted(archive.namelist()) == ["arrays.safetensors", "receipt.json"]
 
 
 def test_a_model_scores_alike_in_another_process(tmp_path):

@@ -175,7 +175,8 @@ def no_arrays(receipt, arrays):
         ("linear", replaced("parameters", None)),
         ("trees", replaced("model", "linear")),
         ("additive", far_column),
-        ("additive", shorter("weight")),
+        ("additive", shorter("value")),
+        ("trees", shorter("left")),
         ("factorization", shorter("item_bias")),
     ],
 )

@@ -12,7 +12,7 @@ from small_data import small_data
 import rankwright as rw
 from rankwright.comparison.auto import Candidate
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.selection import Selection
+from rankwright.rankers.fitting import EvaluationHistory
 
 auto_module = import_module("rankwright.comparison.auto")
 compare_module = import_module("rankwright.comparison.compare")
@@ -32,19 +32,19 @@ DATA = small_data(queries=12, documents=6)
 @pytest.fixture
 def fits(monkeypatch):
     """Press Ctrl-C in the third round of the first fit; return the names of all fits."""
-    begun, fit, on_iteration = [], Ranker.fit, Selection.on_iteration
+    begun, fit, evaluate = [], Ranker.fit, EvaluationHistory.__call__
 
     def counted(self, *args, **more):
         begun.append(self.name)
         return fit(self, *args, **more)
 
-    def interrupted(self, t, *more):
-        if t == 3 and begun.count("gbdt") == 1:
+    def interrupted(self, round_):
+        if round_.number == 3 and begun.count("gbdt") == 1:
             raise KeyboardInterrupt
-        return on_iteration(self, t, *more)
+        return evaluate(self, round_)
 
     monkeypatch.setattr(Ranker, "fit", counted)
-    monkeypatch.setattr(Selection, "on_iteration", interrupted)
+    monkeypatch.setattr(EvaluationHistory, "__call__", interrupted)
     monkeypatch.setattr(compare_module, "warm_up", lambda *_: None)
     monkeypatch.setattr(auto_module, "candidates", lambda _: (Candidate("gbdt", "", ""),) * 2)
     return begun

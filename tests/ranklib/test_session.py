@@ -5,7 +5,7 @@ import pytest
 from ranklib_runs import figure, words
 
 from rankwright.errors import UsageError
-from rankwright.rankers.selection import Selection
+from rankwright.rankers.fitting import EvaluationHistory
 from rankwright.ranklib.command import run
 
 
@@ -69,15 +69,15 @@ def test_load_and_save_alone_turn_a_model_into_the_other_form(files, capsys):
 @pytest.fixture
 def interrupted(monkeypatch):
     """Press Ctrl-C in the third round of the first fit; count the rounds."""
-    rounds, on_iteration = [], Selection.on_iteration
+    rounds, evaluate = [], EvaluationHistory.__call__
 
-    def watched(self, t, *more):
-        rounds.append(t)
-        if t == 3:
+    def watched(self, round_):
+        rounds.append(round_.number)
+        if round_.number == 3:
             raise KeyboardInterrupt
-        return on_iteration(self, t, *more)
+        return evaluate(self, round_)
 
-    monkeypatch.setattr(Selection, "on_iteration", watched)
+    monkeypatch.setattr(EvaluationHistory, "__call__", watched)
     return rounds
 
 

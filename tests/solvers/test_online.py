@@ -16,21 +16,21 @@ DATA = small_data()
 
 
 class Stream:
-    """Parts 1/2 (a_k w - b_k)^2 + strength/2 w^2."""
+    """Parts 1/2 (a_k w - b_k)^2 + l2/2 w^2."""
 
-    def __init__(self, a, b, strength):
-        self.a, self.b, self.strength = np.atleast_2d(a), np.asarray(b, float), strength
+    def __init__(self, a, b, l2):
+        self.a, self.b, self.l2 = np.atleast_2d(a), np.asarray(b, float), l2
         self.n_parts, self.size = self.a.shape
 
     def value(self, w):
-        return 0.5 * np.mean((self.a @ w - self.b) ** 2) + 0.5 * self.strength * w @ w
+        return 0.5 * np.mean((self.a @ w - self.b) ** 2) + 0.5 * self.l2 * w @ w
 
     def grad(self, w, out):
-        out[:] = self.a.T @ (self.a @ w - self.b) / self.n_parts + self.strength * w
+        out[:] = self.a.T @ (self.a @ w - self.b) / self.n_parts + self.l2 * w
         return self.value(w)
 
     def part_grad(self, parts, w, out):
-        return Stream(self.a[parts], self.b[parts], self.strength).grad(w, out)
+        return Stream(self.a[parts], self.b[parts], self.l2).grad(w, out)
 
     def begin_pass(self, t, w):
         pass
@@ -40,17 +40,17 @@ class Stream:
 
     def best(self, count):
         a, b = self.a[:count], self.b[:count]
-        return np.linalg.solve(a.T @ a / count + self.strength * np.eye(self.size), a.T @ b / count)
+        return np.linalg.solve(a.T @ a / count + self.l2 * np.eye(self.size), a.T @ b / count)
 
 
-def random_stream(n, strength=1.0, seed=0):
+def random_stream(n, l2=1.0, seed=0):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=(n, 3))
-    return Stream(a, a @ [1.0, -2.0, 0.5] + rng.normal(size=n), strength)
+    return Stream(a, a @ [1.0, -2.0, 0.5] + rng.normal(size=n), l2)
 
 
 def test_two_steps_by_hand():
-    stream = Stream([[2.0], [1.0]], [1.0, 3.0], strength=0.5)
+    stream = Stream([[2.0], [1.0]], [1.0, 3.0], l2=0.5)
     first = 0.0 - 2.0 * (2.0 * 0.0 - 1.0) / (0.5 * 1 + 4.0)
     second = first - ((first - 3.0) + 0.5 * first) / (0.5 * 2 + 4.0)  # L stays at the largest, 4
     state = Online().walk(stream, OnlineState.at(np.zeros(1)), np.array([0, 1]))
@@ -66,7 +66,7 @@ def regrets(stream, counts):
     for count in counts:
         state = Online().walk(stream, state, np.arange(seen, count))
         seen = count
-        shorter = Stream(stream.a[:count], stream.b[:count], stream.strength)
+        shorter = Stream(stream.a[:count], stream.b[:count], stream.l2)
         found.append(state.paid - count * shorter.value(stream.best(count)))
     return np.array(found)
 
@@ -81,13 +81,13 @@ def test_regret_grows_like_the_logarithm():
 
 
 def test_the_plain_step_would_overflow_where_this_one_does_not():
-    stream = random_stream(300, strength=1e-3)
+    stream = random_stream(300, l2=1e-3)
     stream.a *= 100.0
     w, gradient = np.zeros(3), np.empty(3)
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(60):
             stream.part_grad(np.array([t]), w, gradient)
-            w = w - gradient / (stream.strength * (t + 1))
+            w = w - gradient / (stream.l2 * (t + 1))
     assert not np.abs(w).max() < 1e100
     state = Online().walk(stream, OnlineState.at(np.zeros(3)), np.arange(300))
     assert np.abs(state.w).max() < 1.0
@@ -104,7 +104,7 @@ def test_passes_come_near_to_the_optimum_and_say_how_near():
 
 
 def test_the_mean_is_nearer_than_the_last_weights():
-    stream = random_stream(200, strength=1e-3)
+    stream = random_stream(200, l2=1e-3)
     off = [
         np.abs(
             Online(averaging=averaging, random_state=seed).solve(stream).w - stream.best(200)
@@ -125,8 +125,8 @@ def test_the_seed_decides_the_order():
 def test_no_parts_leave_the_start_as_it_is():
     class Empty(Stream):
         def grad(self, w, out):
-            out[:] = self.strength * w
-            return 0.5 * self.strength * w @ w
+            out[:] = self.l2 * w
+            return 0.5 * self.l2 * w @ w
 
     found = Online().solve(Empty(np.empty((0, 3)), [], 1.0), np.ones(3))
     assert (found.w == 1.0).all()

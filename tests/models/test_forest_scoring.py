@@ -1,5 +1,7 @@
 """Compiled tree scoring gives LightGBM's own scores, to the last bit."""
 
+from dataclasses import replace
+
 import lightgbm as lgb
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy import sparse
 
 from rankwright import ranker, synthetic
 from rankwright.errors import DataError, IncompatibleError
-from rankwright.models.forest_scorer import TextForest
+from rankwright.models.lightgbm_text import read_trees
 
 FEATURES = 6
 
@@ -31,7 +33,7 @@ def grown(X, y, rounds=20, categorical="auto", **params):
 
 
 def scorer(booster):
-    return TextForest.read(booster.model_to_string(), booster.num_feature()).scorer
+    return read_trees(booster.model_to_string(), booster.num_feature())
 
 
 def assert_same(booster, X):
@@ -68,7 +70,8 @@ def test_the_cases_have_splits_of_every_rule():
     rules = set()
     for gaps, params in MISSING.values():
         for seed in range(4):
-            rules |= set(scorer(grown(*data(seed, **gaps), **params)).rule.tolist())
+            forest = scorer(grown(*data(seed, **gaps), **params))
+            rules |= set(forest.rule[forest.splits].tolist())
     assert rules == {0, 1, 2, 3, 4}
 
 
@@ -77,8 +80,7 @@ def test_values_on_a_threshold_and_next_to_it_go_the_right_way(dtype):
     X, y = data()
     booster = grown(X, y)
     forest = scorer(booster)
-    splits = forest.left != np.arange(len(forest.left))
-    at = forest.threshold[splits].astype(dtype)
+    at = forest.threshold[forest.splits].astype(dtype)
     near = [at, np.nextafter(at, dtype(np.inf)), np.nextafter(at, dtype(-np.inf))]
     rng = np.random.default_rng(0)
     hits = np.concatenate(near)
@@ -104,7 +106,7 @@ def test_a_threshold_of_zero_takes_both_zeros_to_the_left():
     lines = [
         "threshold=-0.0" if line.startswith("threshold=") else line for line in text.splitlines()
     ]
-    forest = TextForest.read("\n".join(lines) + "\n", FEATURES).scorer
+    forest = read_trees("\n".join(lines) + "\n", FEATURES)
     X = np.zeros((2, FEATURES))
     X[1] = -0.0
     left = forest.value[forest.left[0]]
@@ -154,12 +156,10 @@ def test_trees_of_a_single_leaf():
 
 
 def test_a_single_leaf_among_other_trees():
-    from rankwright.models.tree_text import join_trees
-
     X, y = data()
-    leaf = grown(X, y, rounds=1, min_data_in_leaf=len(X)).model_to_string()
-    trees = grown(X, y, rounds=3).model_to_string()
-    assert_same(lgb.Booster(model_str=join_trees([trees, leaf, trees])), X)
+    leaf = scorer(grown(X, y, rounds=1, min_data_in_leaf=len(X)))
+    trees = scorer(grown(X, y, rounds=3))
+    assert_same(trees.join([leaf, trees]).booster, X)
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 63, 64, 65, 255, 256, 257])
@@ -174,9 +174,9 @@ def test_columns_in_any_layout_and_an_initial_score():
     X, y = data()
     booster = grown(X, y)
     forest = scorer(booster)
-    expected = 0.3 + booster.predict(X)
+    expected, raised = 0.3 + booster.predict(X), replace(forest, offset=0.3)
     for some in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
-        assert (forest.scores(some, initial=0.3) == expected).all()
+        assert (raised.scores(some) == expected).all()
 
 
 def test_linear_leaves_are_refused():
@@ -209,7 +209,7 @@ def test_damaged_trees_are_refused(line, damage):
     last = max(k for k, text in enumerate(lines) if text.startswith(line))
     lines[last] = line + " ".join(damage(lines[last].removeprefix(line).split()))
     with pytest.raises(DataError, match="tree 1 of the model is damaged"):
-        TextForest.read("\n".join(lines), FEATURES)
+        read_trees("\n".join(lines), FEATURES)
 
 
 def test_a_forest_is_constant_where_no_tree_tells_rows_apart():
