@@ -560,7 +560,7 @@ def arrays_in_parts(
     blocks |= {name: values.rechunk((rows,)).to_delayed() for name, values in columns.items()}
     delayed = import_delayed()
     parts = [
-        delayed(part_of_arrays)({name: own[k] for name, own in blocks.items()})
+        delayed(part_of_arrays)({name: column[k] for name, column in blocks.items()})
         for k in range(len(rows))
     ]
     futures = backend.client.compute(parts)
