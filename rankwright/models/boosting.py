@@ -37,9 +37,15 @@ from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
+from rankwright.losses.base import (
+    bound_loss,
+    document_weight,
+    load_loss_state,
+    loss_state,
+    order_weight,
+    set_iteration,
+)
 from rankwright.registry import unknown
-from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 15
 _CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
@@ -176,12 +182,12 @@ class Descent:
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that the next round needs in addition to the scores."""
-        memory: dict[str, AnyArray] = memory_of(self._loss)
+        memory: dict[str, AnyArray] = loss_state(self._loss)
         return memory if self._quasi is None else {**memory, **self._quasi.arrays()}
 
     def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of another run."""
-        put_back(self._loss, state)
+        load_loss_state(self._loss, state)
         if "quasi_numbers" in state:
             self._quasi = QuasiNewton.restore(state)
 

@@ -206,7 +206,7 @@ class JRank(Part):
     ) -> Iterator[Round]:
         """Learn the kernels, then yield a round for each pass over the ratings."""
         if start is not None:
-            raise UsageError("JRank learns its kernels from the training data: leave start out.")
+            raise UsageError("JRank learns its kernels from the ratings: leave init_model out.")
         without_gaps(data.X, "jrank")
         _, ordered = in_content_order(data, n_jobs=n_jobs)
         items = np.ascontiguousarray(item_features(ordered)[:, : self.n_factors])

@@ -401,7 +401,7 @@ def _linear_start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLi
     """Return the weights w of (2) that give the scores of ``start``."""
     same = start.landmarks.shape == fitted.landmarks.shape
     if not (same and (dense(start.landmarks) == dense(fitted.landmarks)).all()):
-        raise UsageError("start must be a kernel model fitted to the same documents.")
+        raise UsageError("init_model must be a kernel model fitted to the same documents.")
     length = np.linalg.norm(P, axis=0) ** 2  # 1 / L, because the columns of Q have length 1
     w = (P.T @ start.weights) / np.where(length > 0.0, length, 1.0)
     return FittedLinear(w, None, P.shape[1], intercept=start.intercept)

@@ -60,7 +60,6 @@ from rankwright.models.linear import (
     check_penalty,
     deviations,
     means,
-    restored_weights,
     ridges,
 )
 from rankwright.models.linear_objective import diagonal
@@ -125,7 +124,7 @@ class LeastSquares(Part):
                 lacking("least_squares", ["fixed_targets"], loss, "Use a linear model.")
             )
         if start is not None:
-            raise UsageError("least squares have one solution from any start: leave start out.")
+            raise UsageError("least squares have a single solution: leave init_model out.")
         check_penalty("l2", self.l2, valid)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "linear")
@@ -146,7 +145,7 @@ class LeastSquares(Part):
             scores = None if valid_X is None else times_vector(valid_X, coef, n_jobs=n_jobs)
             yield Round(number, value, scores, partial(FittedLinear, coef, fill, data.n_features))
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 def _by_eigenvectors(
@@ -376,7 +375,7 @@ class _GradeObjective:
     def variables(self, fitted: FittedClassifier) -> F64:
         """Return the variables of a fitted model."""
         if not np.array_equal(fitted.grades, self.grades):
-            raise UsageError("start must be a classifier fitted to the same grades.")
+            raise UsageError("init_model must be a classifier fitted to the same grades.")
         at_mean = fitted.intercept + fitted.coef @ self._mean
         return np.column_stack([fitted.coef * self._scale, at_mean]).ravel()
 

@@ -141,5 +141,5 @@ def test_users_cannot_be_added_later_and_it_starts_anew():
     fitted = JRank().fit(DATA)
     with pytest.raises(UsageError, match="fit again with their ratings"):
         fitted.fold_in(DATA)
-    with pytest.raises(UsageError, match="leave start out"):
-        JRank().fit(DATA, start=fitted)
+    with pytest.raises(UsageError, match="leave init_model out"):
+        JRank().fit(DATA, init_model=fitted)

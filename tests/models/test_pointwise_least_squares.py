@@ -107,7 +107,7 @@ def test_it_takes_the_squared_loss_alone_and_no_start():
     sentence = "needs a squared distance to fixed targets; loss 'listnet' is not one"
     with pytest.raises(IncompatibleError, match=sentence):
         last_round(data, ListNet())
-    with pytest.raises(UsageError, match="leave start out"):
+    with pytest.raises(UsageError, match="leave init_model out"):
         last_round(data, start=fit(data))
 
 
