@@ -110,8 +110,8 @@ class Network:
             off = off @ np.abs(weight) + epsilon * added(len(weight)) * size
             h = size if self.activation in ("relu", "elu") else np.minimum(size, 1.0)
             off = off + 4 * epsilon * h
-        found: F64 = off[:, 0]
-        return found
+        bound: F64 = off[:, 0]
+        return bound
 
 
 # --- forests -----------------------------------------------------------------------------------
@@ -302,8 +302,8 @@ class Blend:
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
         errors = np.array([part.error(X, epsilon) for part in self.parts])
-        found: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
-        return found
+        bound: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
+        return bound
 
 
 def forest_in(model: Portable) -> PortableForest | None:
@@ -326,21 +326,21 @@ def _scaled(model: Portable, factor: float) -> OneKind:
 
 def _added_weights(parts: list[Linear]) -> list[Linear]:
     """Return one set of weights for each set of fill values."""
-    found: list[Linear] = []
+    merged: list[Linear] = []
     for part in parts:
-        for k, own in enumerate(found):
-            neither = part.fill is None and own.fill is None
+        for k, other in enumerate(merged):
+            neither = part.fill is None and other.fill is None
             if neither or (
                 part.fill is not None
-                and own.fill is not None
-                and np.array_equal(part.fill, own.fill)
+                and other.fill is not None
+                and np.array_equal(part.fill, other.fill)
             ):
-                intercept = own.intercept + part.intercept
-                found[k] = replace(own, coef=own.coef + part.coef, intercept=intercept)
+                intercept = other.intercept + part.intercept
+                merged[k] = replace(other, coef=other.coef + part.coef, intercept=intercept)
                 break
         else:
-            found.append(part)
-    return found
+            merged.append(part)
+    return merged
 
 
 def _joined(forests: list[PortableForest]) -> PortableForest:
@@ -349,7 +349,7 @@ def _joined(forests: list[PortableForest]) -> PortableForest:
     return replace(
         first.join(others),
         offset=float(sum(forest.offset for forest in forests)),
-        family="additive" if all(own.family == "additive" for own in forests) else "trees",
+        family="additive" if all(forest.family == "additive" for forest in forests) else "trees",
         precision=max(forest.precision for forest in forests),
         source=first.source if not others else None,
     )
@@ -419,12 +419,12 @@ def _of_blend(model: FittedBlend) -> Portable:
         for member, kind, factor in zip(model.members, model.kinds, model.factors, strict=True)
     ]
     forests = [part for part in parts if isinstance(part, PortableForest)]
-    whole: list[OneKind] = [
+    merged: list[OneKind] = [
         *_added_weights([part for part in parts if isinstance(part, Linear)]),
         *([_joined(forests)] if forests else []),
         *(part for part in parts if isinstance(part, Network)),
     ]
-    return whole[0] if len(whole) == 1 else Blend(tuple(whole))
+    return merged[0] if len(merged) == 1 else Blend(tuple(merged))
 
 
 _KINDS: dict[type, Callable[[Any], Portable]] = {

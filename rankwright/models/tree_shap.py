@@ -69,10 +69,10 @@ def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: igno
                 distinct -= before[node] < 0
                 continue
             if node != roots[t]:
-                known = last[on[node]]
-                before[node] = known
-                product[node] = share[node] * (product[known] if known >= 0 else 1.0)
-                distinct += known < 0
+                earlier = last[on[node]]
+                before[node] = earlier
+                product[node] = share[node] * (product[earlier] if earlier >= 0 else 1.0)
+                distinct += earlier < 0
                 most[t] = max(most[t], distinct)
                 last[on[node]] = node
                 waiting[n] = ~node
@@ -98,20 +98,20 @@ def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows
     for node in range(first + 1, end):
         k, up = node - first, parent[node] - first
         at = 4 * parent[node]
-        own = (codes[nodes[at + 1]] > nodes[at]) == to_right[node]
-        known = before[node]
-        if known >= 0 and not follows[known - first]:
-            own = False
+        takes_path = (codes[nodes[at + 1]] > nodes[at]) == to_right[node]
+        earlier = before[node]
+        if earlier >= 0 and not follows[earlier - first]:
+            takes_path = False
             for q in range(len(t)):
                 g[k, q] = g[up, q] * share[node]
-        elif known >= 0:
+        elif earlier >= 0:
             for q in range(len(t)):
-                f = product[node] * rest[q] + own * t[q]
-                g[k, q] = g[up, q] * f / (product[known] * rest[q] + t[q])
+                f = product[node] * rest[q] + takes_path * t[q]
+                g[k, q] = g[up, q] * f / (product[earlier] * rest[q] + t[q])
         else:
             for q in range(len(t)):
-                g[k, q] = g[up, q] * (product[node] * rest[q] + own * t[q])  # (3)
-        follows[k] = own
+                g[k, q] = g[up, q] * (product[node] * rest[q] + takes_path * t[q])  # (3)
+        follows[k] = takes_path
         for q in range(len(t)):
             s[k, q] = g[k, q] * value[node]
 
@@ -125,16 +125,16 @@ def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-unt
     parent, before, on, _, product = ways
     t, rest, _ = points
     for node in range(end - 1, first, -1):
-        k, up, known = node - first, parent[node] - first, before[node]
+        k, up, earlier = node - first, parent[node] - first, before[node]
         z, total = product[node], 0.0
         if follows[k]:
             for q in range(len(t)):
                 total += s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
-        elif known < 0 or follows[known - first]:
+        elif earlier < 0 or follows[earlier - first]:
             for q in range(len(t)):
                 total -= s[k, q] / rest[q]
-        if known >= 0 and follows[known - first]:
-            z = product[known]
+        if earlier >= 0 and follows[earlier - first]:
+            z = product[earlier]
             for q in range(len(t)):
                 total -= s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
         out[on[node]] += total

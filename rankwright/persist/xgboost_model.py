@@ -40,15 +40,15 @@ def read_xgboost(content: bytes) -> ImportedModel:
     A file of scikit-learn's interface (XGBRanker) ends with its best iteration, as its ``predict``
     does; one of a Booster has all trees.
     """
-    found = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
-    attributes = found["learner"].get("attributes", {})
+    file = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
+    attributes = file["learner"].get("attributes", {})
     wrapped = "scikit_learn" in attributes and "best_iteration" in attributes
-    return model_of(found, int(attributes["best_iteration"]) + 1 if wrapped else None)
+    return model_of(file, int(attributes["best_iteration"]) + 1 if wrapped else None)
 
 
-def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
+def model_of(file: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     """Return the model of XGBoost's parsed file, with its first ``rounds``; None takes all."""
-    learner = found["learner"]
+    learner = file["learner"]
     shape, objective = learner["learner_model_param"], str(learner["objective"]["name"])
     base = [float(part) for part in str(shape["base_score"]).strip("[]").split(",")]
     if int(shape.get("num_class", 0)) > 1 or int(shape.get("num_target", 1)) > 1 or len(base) > 1:
@@ -70,7 +70,7 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     n_rounds = len(ends) if rounds is None else rounds
     if not 0 <= n_rounds <= len(ends):
         raise DataError(f"its best iteration is {n_rounds - 1}, of {len(ends)}.")
-    kept = trees[: ends[n_rounds - 1] if n_rounds else 0]
+    selected = trees[: ends[n_rounds - 1] if n_rounds else 0]
     weights = booster["weight_drop"] if kind == "dart" else np.ones(len(trees))
     if len(weights) != len(trees):
         raise DataError(f"it has {len(weights)} weights for {len(trees)} trees.")
@@ -78,7 +78,7 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
         raise DataError(f"it has {width} features.")
     forest = Forest.of_trees(
         width,
-        [_tree(tree, width, np.float32(w)) for tree, w in zip(kept, weights, strict=False)],
+        [_tree(tree, width, np.float32(w)) for tree, w in zip(selected, weights, strict=False)],
         base=_margin(base[0], objective),
         absent_is_missing=True,
         n_rounds=n_rounds,
@@ -108,7 +108,7 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
         return None
     if len(encodings) != len(names):
         raise DataError(f"it has categories of {len(encodings)} features for {len(names)} names.")
-    found = {}
+    categories = {}
     for name, one in zip(names, encodings, strict=True):
         values = np.array(one["values"], np.int64)
         if "offsets" in one:
@@ -128,8 +128,8 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
         else:
             listed = values.tolist()
         if listed:
-            found[name] = category_list(listed)
-    return found or None
+            categories[name] = category_list(listed)
+    return categories or None
 
 
 def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:
