@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_parameters, params_of, part_name, resolve_part
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
@@ -166,7 +166,7 @@ def check_fit(model: Any) -> None:
     require(
         hasattr(model, "rounds") or hasattr(model, "fit"), "it has no method rounds(loss, data)."
     )
-    check_kinds(model)
+    check_parameters(model)
     method = _fitting_method(model)
     known = inspect.signature(method).parameters
     for name in ("valid" if method.__name__ == "rounds" else "callback", "start", "n_jobs"):
