@@ -27,31 +27,3 @@ def value_of_ranking(name, *grades, scores=None, **options):
     """Return a metric of one query, by default of documents with these grades from the top down."""
     scores = range(len(grades), 0, -1) if scores is None else scores
     return evaluate(lists(grades), list(scores), name, **options)[name]
-
-
-class Onlooker:
-    """A callback that sees everything and stops nothing; may go on from what was ``kept``."""
-
-    wants_train = True
-    interrupted = wants_state = False
-
-    def __init__(self, valid=None, stop_at=None, keep=None, kept=None):
-        self.valid, self.stop_at, self.chosen = valid, stop_at, keep
-        self.kept = kept
-        self.values, self.train_scores, self.valid_scores = [], [], []
-
-    def on_iteration(self, t, value, train, valid):
-        self.values.append(value)
-        self.train_scores.append(train)
-        self.valid_scores.append(valid)
-        self.last = t
-        return t == self.stop_at
-
-    def best(self):
-        return self.chosen or self.last
-
-    def load_state(self):
-        return self.kept
-
-    def save_state(self, t, state, added=None):
-        pass

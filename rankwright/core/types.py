@@ -6,7 +6,7 @@ query boundaries; a model knows how parameters make scores; a solver knows a pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -394,58 +394,6 @@ class Round:
     state: Callable[[], dict[str, AnyArray]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointState:
-    """What an earlier run left behind: its last state, and all that it added on the way.
-
-    ``round`` is that of the state, as it was offered to `Callback.save_state`.
-    """
-
-    round: int
-    state: Mapping[str, AnyArray]
-    added: Sequence[Mapping[str, AnyArray]]
-
-
-class Callback(Protocol):
-    """Looks on while a model is fitted: records curves, picks the best round, may end the run.
-
-    Where there are checkpoints it also keeps what is needed to go on. A model that goes on from
-    `load_state` may show rounds again that were seen before the stop; they count once.
-    """
-
-    valid: RankingData | None
-    interrupted: bool  # set by the model when Ctrl-C ended its rounds
-
-    @property
-    def wants_state(self) -> bool:
-        """Whether there are checkpoints; otherwise `save_state` does nothing."""
-
-    @property
-    def wants_train(self) -> bool:
-        """Whether `on_iteration` is to be given scores on the training data."""
-
-    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
-        """Take in the loss and the scores after round ``t``; True ends the run."""
-
-    def best(self) -> int:
-        """Return the round to keep, counted from 1."""
-
-    def load_state(self) -> CheckpointState | None:
-        """Return what an earlier run of the same fit kept; None: begin at the beginning."""
-
-    def save_state(
-        self,
-        t: int,
-        state: Callable[[], Mapping[str, AnyArray]],
-        added: Callable[[], Mapping[str, AnyArray]] | None = None,
-    ) -> None:
-        """Offer what is needed to go on after round ``t``; both are called only where one is due.
-
-        ``state`` takes the place of the last one; ``added`` (what came since it was last called)
-        is kept beside all that was added before.
-        """
-
-
 class FittedModel(Protocol):
     """What a model has learnt: makes scores, and can be written to a model file.
 
@@ -474,75 +422,32 @@ class FittedModel(Protocol):
 class Model(Protocol):
     """Parameters of a model family: a frozen dataclass that can be fitted under any loss.
 
-    Optional: ``check()`` raises where parameters make no sense, and ``check_installed()`` where a
-    package is missing; both are asked before any work. ``boosts`` is True where rounds are many
-    small steps, which early stopping may end by itself, and ``compares_values`` where features are
-    compared only, so that their size does not matter.
+    Optional attributes and methods:
+
+    - ``check()`` raises an error if parameters make no sense, and ``check_installed()`` if a
+      package is missing; both are called before any work.
+    - ``takes_solver``: ``rounds`` has a parameter ``solver``, an object, a name, or None for one
+      that suits the loss.
+    - ``optimises_metric``: the first argument of ``rounds`` is a `Metric`, and the loss of a round
+      is its negative mean (or the mean, if lower values are better).
+    - ``resumable``: ``rounds`` has a parameter ``resume``, the arrays of `Round.state`, and rounds
+      have a ``state``.
+    - ``can_continue(fitted)``: whether ``start`` can be this fitted model.
+    - ``boosts``: rounds are many small steps, which early stopping ends by default.
+    - ``compares_values``: features are only compared, so that their size does not matter.
     """
 
-    def fit(
+    def rounds(
         self,
         loss: Loss,
         data: RankingData,
+        valid: RankingData | None = None,
         *,
-        callback: Callback,
         start: Any = None,
         random_state: int = 0,
         n_jobs: int | None = None,
-    ) -> FittedModel:
-        """Minimise ``loss`` over ``data``, from ``start`` (its own fitted model) where given."""
-
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedModel:
-        """Build the fitted model from its own arrays and texts."""
-
-
-class SolvedModel(Protocol):
-    """A model whose weights a `Solver` finds: ``takes_solver`` is True, and ``fit`` takes one."""
-
-    takes_solver: ClassVar[bool]
-
-    def fit(
-        self,
-        loss: Loss,
-        data: RankingData,
-        *,
-        callback: Callback,
-        solver: Any = None,
-        start: Any = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-    ) -> FittedModel:
-        """As `Model.fit`; ``solver`` is an object, a name, or None for one that suits the loss."""
-
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedModel:
-        """Build the fitted model from its own arrays and texts."""
-
-
-class MetricModel(Protocol):
-    """Parameters of a model family that climbs a metric, the second kind of objective."""
-
-    optimises_metric: ClassVar[bool] = True
-
-    def fit(
-        self,
-        metric: Metric,
-        data: RankingData,
-        *,
-        callback: Callback,
-        start: Any = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-    ) -> FittedModel:
-        """Bring the mean of ``metric`` over ``data`` up, from ``start`` where given.
-
-        ``callback`` is shown its negative (or itself, for a metric that falls) as the loss.
-        """
+    ) -> Iterator[Round]:
+        """Minimise ``loss`` over ``data``, from a fitted model ``start``, and yield each round."""
 
     @staticmethod
     def restore(

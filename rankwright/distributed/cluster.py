@@ -1,8 +1,8 @@
 """Connections to Dask clusters, and calls on their workers.
 
-A `Backend` holds values, calls functions on them and returns results in the order of the calls. The
-values of a `Cluster` are futures; Dask computes them again from their source if a worker is lost.
-`LocalBackend` is the current process, without Dask.
+`Cluster` and `LocalBackend` hold values, call functions on them and return results in the order of
+the calls. The values of a `Cluster` are futures; Dask computes them again from their source if a
+worker is lost. `LocalBackend` is the current process, without Dask.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rankwright.data.ranking_data import FIELDS, RankingData
 from rankwright.errors import MissingExtraError, RankwrightError, UsageError
@@ -33,24 +33,11 @@ class ClusterError(RankwrightError, RuntimeError):
     """The cluster cannot continue."""
 
 
-class Backend(Protocol):
-    """Holds values and calls functions on them."""
-
-    def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return a held value for each row of the columns, which are held values or constants."""
-
-    def results(self, held: Sequence[Any]) -> list[Any]:
-        """Return held values in this process."""
-
-    def memory_limit(self) -> int | None:
-        """Return the memory of the smallest worker in bytes, or None without a limit."""
-
-
 class LocalBackend:
     """The current process."""
 
     def call(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Return the value for each row."""
+        """Return the value for each row of the columns."""
         return [function(*row) for row in zip(*columns, strict=True)]
 
     def results(self, held: Sequence[Any]) -> list[Any]:
@@ -58,7 +45,7 @@ class LocalBackend:
         return list(held)
 
     def memory_limit(self) -> int | None:
-        """Return None."""
+        """Return None: there is no limit."""
         return None
 
 
@@ -81,8 +68,8 @@ class Cluster:
     def spread(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """As `call`, for values without data on a worker: equally many per thread.
 
-        Without this, the scheduler gives most of them to the worker that is free first, and later
-        work runs where the data are.
+        By default, the scheduler assigns most values to the worker that is free first, and later
+        work runs where its data are.
         """
         threads = self.open_client.nthreads()
         seats = [worker for worker in sorted(threads) for _ in range(threads[worker])]
@@ -162,6 +149,10 @@ _SENTENCES = {
     "FuturesCancelledError": _LOST,
     "CommClosedError": "the scheduler of the cluster does not respond any more.",
 }
+
+
+Backend = LocalBackend | Cluster
+"""Place of the partitions."""
 
 
 def still_open(client: Any) -> Any:

@@ -1,7 +1,7 @@
 """Evaluate and rank data in partitions.
 
-Workers compute the value of each query. The driver takes the means over all queries in the order of
-the partitions, so that they are the same bits as those of `rankwright.evaluate`.
+Workers compute the value of each query. The driver computes the means over all queries in the order
+of the partitions, so that the means have the same bits as with `rankwright.evaluate`.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def write_run(
 
 
 class PartitionedEvaluator:
-    """Means of a metric for a sequence of models, such as those of a learning curve.
+    """Means of a metric for a sequence of models, as for a learning curve.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """Fit a ranker to data in partitions: ``distributed.fit(ranker, train, valid)``.
 
-The stages are those of `Ranker.fit`. The result is an ordinary ranker, which predicts, is saved and
-is explained as any other.
+The stages of `Ranker.fit` run over the partitions. The result is an ordinary ranker.
 """
 
 from __future__ import annotations

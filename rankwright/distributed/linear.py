@@ -44,7 +44,7 @@ from rankwright.models.linear_objective import LinearObjective, ScaledVariables,
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.choice import solver_needs
 
-_AVAILABLE = frozenset({"smooth", "integrable", "hess_vec"})  # what solvers may need here
+_AVAILABLE = frozenset({"smooth", "integrable", "hess_vec"})  # to solvers
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class PartitionedLinear:
             yield Round(number, solution.value, fitted, partial(_unchanged, fitted))
 
     def _solver(self, loss: Loss, given: Any, random_state: int) -> Any:
-        """Return the solver; raise unless sums over the partitions are all that it needs."""
+        """Return the solver; raise unless it needs only sums over the partitions."""
         solver = self.model.solver_for(loss, given, random_state)
         if not solver_needs(solver) <= _AVAILABLE:
             raise IncompatibleError(
@@ -294,7 +294,7 @@ class Moments:
 
 
 def moments_of(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
-    """Return the sums from which means, deviations and the total weight are computed."""
+    """Return the sums for means, deviations and the total weight."""
     X, weight = filled(part.X, fill, "linear"), document_weight(part)
     return Moments(
         float(weight.sum()),

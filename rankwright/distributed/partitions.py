@@ -212,7 +212,7 @@ class Partitions:
     def _by_worker(self) -> list[tuple[list[int], int]]:
         """Return the partitions of each worker and its number of threads.
 
-        Each partition is separate until all of them are computed.
+        Each partition is a share until all partitions are computed.
         """
         if self.client is None:
             return [(list(range(len(self))), 1)]
@@ -392,7 +392,7 @@ def _first_difference(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> s
 def _adapted(
     part: RankingData, width: int, as_text: bool, categories: AllCategories | None
 ) -> RankingData:
-    """Return a partition with the features, ids and categories that all of them have."""
+    """Return a partition with the common features, ids and categories."""
     part = part.with_n_features(width).in_categories(categories)
     return part._replace(qid=part.qid.astype(str)) if as_text else part
 
@@ -545,6 +545,8 @@ def arrays_in_parts(
             raise DataError(f"{name} has blocks of unknown lengths; call compute_chunk_sizes().")
         if values.shape[0] != X.shape[0]:
             raise DataError(f"{name} has {len(values)} values, but X has {X.shape[0]} rows.")
+    if not X.shape[0]:
+        raise DataError("X has no rows.")
     qid, sizes, block = _queries_of_blocks(backend, columns["qid"].rechunk((X.chunks[0],)))
     if n_parts is None:
         starts = np.unique(block, return_index=True)[1].tolist()
@@ -558,7 +560,7 @@ def arrays_in_parts(
     blocks |= {name: values.rechunk((rows,)).to_delayed() for name, values in columns.items()}
     delayed = import_delayed()
     parts = [
-        delayed(part_of_arrays)({name: own[k] for name, own in blocks.items()})
+        delayed(part_of_arrays)({name: column[k] for name, column in blocks.items()})
         for k in range(len(rows))
     ]
     futures = backend.client.compute(parts)
@@ -588,7 +590,7 @@ def _runs(qid: AnyArray) -> tuple[AnyArray, I64]:
 
 
 def part_of_arrays(columns: Mapping[str, Any]) -> RankingData:
-    """Return rows as a partition. Weights may all be 0, unlike those of all the data."""
+    """Return rows as a partition, whose weights may all be 0."""
     zero = [name for name in _WEIGHTS if name in columns and not np.any(columns[name])]
     data = RankingData.from_arrays(**{k: v for k, v in columns.items() if k not in zero})
     sizes = {"sample_weight": data.n_documents, "query_weight": data.n_queries}
@@ -648,7 +650,7 @@ def listed_files(
     format: str | None,  # noqa: A002
     options: Mapping[str, Any],
 ) -> tuple[list[str], str, dict[str, Any]]:
-    """Return the paths in natural order, their format, and the same options for all of them."""
+    """Return the paths in natural order, their format and their options."""
     paths = [Path(f).absolute() for f in files] if isinstance(files, list) else _files_in(files)
     if not paths:
         raise DataError(f"there is no file in {files}.")
@@ -691,7 +693,7 @@ def _natural_order(path: Path) -> list[Any]:
 
 def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
     """Return whether feature ids start at 0, from the first file that has features."""
-    known = {field.name for field in fields(ReadOptions)}  # the reader refuses others
+    known = {field.name for field in fields(ReadOptions)}  # the reader refuses unknown ones
     reading = ReadOptions(**{name: value for name, value in options.items() if name in known})
     for path in paths:
         reader = BlockReader(display_name(path), reading)

@@ -43,22 +43,22 @@ from rankwright.models.lightgbm_engine import (
 from rankwright.models.trees import Trees
 
 _IDLE = 900.0  # seconds without a call
-_MINUTES_TO_WAIT = 15  # of a machine for another, which may have more data to bin
+_MINUTES_TO_WAIT = 15  # for a machine with more data to bin
 
 
 class TreeMachine:
-    """Grows trees on its own parts, with the histograms of all machines added up.
+    """Grows trees on some partitions, with the sum of the histograms of all machines.
 
     Parameters
     ----------
     model, loss, seed
-        What is to be grown; the same on all machines.
+        The same on all machines.
     start : Forest
-        The trees before the first.
+        The trees to continue from.
     sample : matrix
-        Rows whose values make the bins; the same on all machines.
+        Rows that define the bins; the same on all machines.
     largest
-        What the loss has to know of all the data, where it asks for it.
+        Maximum over all the data, for losses with the trait.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class TreeMachine:
         self._parts: list[tuple[int, int, RankingData]] = []
 
     def add(self, number: int, first: int, part: RankingData) -> None:
-        """Take a part of the data, by its number and that of its first query among all."""
+        """Add a partition, with its number and the number of its first query in all the data."""
         self._parts.append((number, first, part))
 
     def listen(self) -> int:
@@ -94,10 +94,10 @@ class TreeMachine:
             return int(free.getsockname()[1])
 
     def join(self, machines: str, port: int) -> None:
-        """Meet the other machines, listed as ``host:port,host:port``, and bin the data.
+        """Connect to all machines, listed as ``host:port,host:port``, and bin the data.
 
-        LightGBM bins when its network is there: every machine then finds the thresholds of some
-        features, in the sample that they all have, and sends them to the others.
+        LightGBM bins over its network: each machine finds the thresholds of some features in the
+        sample and sends them to the other machines.
         """
         data = [part for *_, part in self._parts]
         params = self._lightgbm_params(data)
@@ -115,16 +115,16 @@ class TreeMachine:
         self._engine = LightGBMEngine(params, bins)
         scores = [self._start.running_scores(part.X, n_jobs=self._n_jobs) for part in data]
         self._engine.begin(np.concatenate(scores))
-        self._parts = []  # bins and bound losses are all that is needed
+        self._parts = []  # only bins and bound losses are needed
 
     def grow(
         self, first: int, rounds: int, with_trees: bool
     ) -> tuple[list[dict[int, float]], list[Forest | None]]:
         """Grow the trees of rounds ``first`` and on.
 
-        Return the loss before each round, part by part, and the tree of each round, None for a
-        round without a split; the trees are the same on all machines, and returned only if they
-        are asked for. There are fewer rounds if no more trees can grow.
+        Return the loss of each partition before each round, and the tree of each round, None for
+        a round without a split. The trees are the same on all machines, and only returned
+        ``with_trees``. There are fewer rounds if no more trees can grow.
         """
         descents = self._descents
         descents.values.clear()

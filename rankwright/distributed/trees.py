@@ -57,7 +57,7 @@ from rankwright.models.trees import GrownTrees, Trees
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
 
-_LOSS = "loss."  # begins the names of the state of the losses
+_LOSS = "loss."  # prefix of the state of the losses
 EVERY = 20
 """Number of rounds after which the driver gets the trees."""
 _ATTEMPTS = 3  # networks in a row that break before the driver gets any of their trees
@@ -65,7 +65,7 @@ _ATTEMPTS = 3  # networks in a row that break before the driver gets any of thei
 
 @dataclass(frozen=True)
 class PartitionedTrees:
-    """Boost `Trees` over partitions; ``checkpoint`` limits the rounds between two looks."""
+    """Boost `Trees` over partitions; the driver gets the trees as often as ``checkpoint`` needs."""
 
     resumable: ClassVar[bool] = True
 
@@ -74,13 +74,13 @@ class PartitionedTrees:
 
     @property
     def boosts(self) -> bool:
-        """Whether rounds are many small steps, as `Trees` has it."""
+        """`Trees.boosts`."""
         return self.model.boosts
 
     def restore(
         self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> Forest:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from its arrays and texts."""
         return self.model.restore(arrays, texts, n_features)
 
     def rounds(
@@ -139,7 +139,7 @@ class PartitionedTrees:
             yield Round(grown.next, math.nan, scores, grown.model())
 
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
-        """Return the sentence with which a run ends."""
+        """Return the error message at the end of a run."""
         in_a_row = f", {times} times in a row" if times > 1 else ""
         kept = self.checkpoint
         advice = "No checkpoint was written; begin again, with one."
@@ -149,7 +149,7 @@ class PartitionedTrees:
 
 
 def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays from which a run resumes."""
+    """Return the arrays to resume from."""
     return {**grown.state(), **{f"{_LOSS}{name}": array for name, array in losses.items()}}
 
 
@@ -307,7 +307,7 @@ _PASSING = ("LightGBMError", "KilledWorker", "CommClosedError")  # errors of a l
 
 
 class NoWorkerError(NetworkBrokenError):
-    """There is no worker, and none was restarted."""
+    """There has been no worker for too long."""
 
 
 class TreeNetwork:
@@ -336,9 +336,9 @@ class TreeNetwork:
     def grow(
         self, grown: GrownTrees, losses: Mapping[str, AnyArray], rounds: int
     ) -> tuple[list[float], list[Forest | None]]:
-        """Grow trees after those that have grown; ``losses`` is the state of a resumed run.
+        """Return the loss before each round after ``grown``, and the tree of each round.
 
-        Return the loss before each round, and its tree.
+        ``losses`` is the state of the losses of a resumed run.
         """
         if self._run is None:
             self._begin(grown, losses)
@@ -346,36 +346,36 @@ class TreeNetwork:
         by_machine, trees = zip(*self._call_all("grow", args), strict=True)
         values = []
         for of_machines in zip(*by_machine, strict=True):
-            parts = {number: value for own in of_machines for number, value in own.items()}
+            parts = {number: value for each in of_machines for number, value in each.items()}
             values.append(float(sum(parts[number] for number in sorted(parts))))
         return values, trees[0]
 
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses of all parts."""
-        found = self._call_all("state", [()] * len(self._workers))
-        return {name: array for own in found for name, array in own.items()}
+        states = self._call_all("state", [()] * len(self._workers))
+        return {name: array for state in states for name, array in state.items()}
 
     def close(self) -> None:
-        """End the processes; the workers and their parts stay."""
+        """End the processes; the workers keep their partitions."""
         run, self._run = self._run, None
-        there = [worker for worker in self._workers if worker in _threads(self._client)]
-        if run is not None and there:
-            self._client.run(end_machine, run, workers=there, on_error="ignore")
+        workers = [worker for worker in self._workers if worker in _threads(self._client)]
+        if run is not None and workers:
+            self._client.run(end_machine, run, workers=workers, on_error="ignore")
 
     def _begin(self, grown: GrownTrees, losses: Mapping[str, AnyArray]) -> None:
         threads = self._wait_for_workers()
         parts_of = self._assigned(list(threads))
         self._run, self._workers = uuid.uuid4().hex, list(parts_of)
         self._together(start_machine, [()] * len(self._workers))
-        if self._sample is None:  # sampled while the processes come up
+        if self._sample is None:  # while the processes start
             self._sample = _bin_sample(self._data)
         forest, calls = grown.model()(), []
         firsts = self._data.first_queries
-        for worker, own in parts_of.items():
+        for worker, indices in parts_of.items():
             n_jobs = self._n_jobs or threads[worker]
             plan = (self._model, self._loss, forest, self._sample, self._seed, n_jobs)
-            numbers = [(number, firsts[number]) for number in own]
-            parts = [self._data.parts[number] for number in own]
+            numbers = [(number, firsts[number]) for number in indices]
+            parts = [self._data.parts[number] for number in indices]
             calls.append(((*plan, self._largest), numbers, parts))
         ports = self._together(begin_machine, calls)
         if losses:
@@ -399,7 +399,7 @@ class TreeNetwork:
         return threads
 
     def _assigned(self, workers: list[str]) -> dict[str, list[int]]:
-        """Return the partitions of each worker: those that it holds, if it has not far too many."""
+        """Assign partitions to the workers that hold them, unless one would get far too many."""
         rows = [int(sizes.sum()) for sizes in self._data.sizes]
         self._wait_for_parts(workers)
         holders = self._client.who_has(self._data.parts)
@@ -490,7 +490,7 @@ def _threads(client: Any) -> dict[str, int]:
 
 
 def _bin_sample(data: Partitions) -> Any:
-    """Return a future of the rows from which bins are made: all rows, or about `BIN_ROWS`."""
+    """Return a future of the rows that define the bins: all rows, or about `BIN_ROWS`."""
     share = min(1.0, BIN_ROWS / data.n_documents)
     return data.client.submit(_joined_rows, data.call(_sampled_rows, share), pure=False)
 

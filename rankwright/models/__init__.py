@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankwright import registry
+from rankwright.core.types import Round
 
 if TYPE_CHECKING:
     from rankwright.models.additive import Additive as Additive
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rankwright.models.trees import Trees as Trees
 
 _MODULES = registry.classes("models")
-__all__ = [*_MODULES]
+__all__ = [*_MODULES, "Round"]
 
 
 def __getattr__(name: str) -> Any:

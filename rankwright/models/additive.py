@@ -34,10 +34,9 @@ from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import bound_loss, set_iteration
+from rankwright.losses.base import bound_loss, load_loss_state, loss_state, set_iteration
 from rankwright.models.forest import Forest
 from rankwright.models.rules import Rule, RuleTable, by_column, column
-from rankwright.solvers.oracle_log import memory_of, put_back
 
 _FLAT = 0.01  # a derivative is level at this share of the first one
 _TRIES = 40
@@ -283,14 +282,14 @@ class RuleSearch:
             "s": self._s.copy(),
             "g": self._g.copy(),
             "numbers": np.array([self.value, self._last]),
-            **memory_of(self._loss),
+            **loss_state(self._loss),
         }
 
     def load_state(self, state: Mapping[str, AnyArray], t: int) -> None:
         """Continue from the `state` after round ``t``."""
         self._s, self._g = state["s"].copy(), state["g"].copy()
         self.value, self._last = state["numbers"].tolist()
-        put_back(self._loss, state)
+        load_loss_state(self._loss, state)
         set_iteration(self._loss, t)
 
     def _decreases(self, weight: float, meets: F64) -> bool:

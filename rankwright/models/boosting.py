@@ -37,9 +37,15 @@ from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import bound_loss, document_weight, order_weight, set_iteration
+from rankwright.losses.base import (
+    bound_loss,
+    document_weight,
+    load_loss_state,
+    loss_state,
+    order_weight,
+    set_iteration,
+)
 from rankwright.registry import unknown
-from rankwright.solvers.oracle_log import memory_of, put_back
 
 _ROWS = 1 << 15
 _CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
@@ -174,12 +180,12 @@ class Descent:
 
     def state(self) -> dict[str, AnyArray]:
         """Return what the next round needs beside the scores."""
-        own: dict[str, AnyArray] = memory_of(self._loss)
+        own: dict[str, AnyArray] = loss_state(self._loss)
         return own if self._quasi is None else {**own, **self._quasi.arrays()}
 
     def load_state(self, kept: Mapping[str, AnyArray]) -> None:
         """Continue as the run that had this `state`."""
-        put_back(self._loss, kept)
+        load_loss_state(self._loss, kept)
         if "quasi_numbers" in kept:
             self._quasi = QuasiNewton.restore(kept)
 

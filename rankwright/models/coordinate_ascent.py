@@ -48,7 +48,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
+from rankwright.models.linear import FittedLinear, deviations
 from rankwright.models.missing import fill_values, filled
 
 REACH = 1000.0  # largest absolute weight, relative to the sum of all absolute weights
@@ -174,7 +174,7 @@ class CoordinateAscent(Part):
                 if value - before < self.tol or value == before:
                     break
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 _PASSES = (

@@ -243,7 +243,7 @@ _FIXED_TOL, _FIXED_ROUNDS = 1e-8, 100  # at most and at least, of als with the i
 _SQUARES = frozenset({"smooth", "integrable", "curvature"})
 _SUPPORTED_NEEDS = {
     "joint": frozenset({"smooth", "integrable"}),
-    "alternating": frozenset({"smooth", "integrable", "convex_parts", "shift_invariant"}),
+    "alternating": frozenset({"smooth", "integrable", "convex_parts"}),
 }
 _SOLVERS = {"joint": "lbfgs", "alternating": "lbfgs or bundle"}
 

@@ -48,7 +48,7 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.metrics.ranked import Ranked
-from rankwright.models.linear import FittedLinear, deviations, restored_weights
+from rankwright.models.linear import FittedLinear, deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.registry import unknown
 
@@ -246,7 +246,7 @@ class FeatureSum(Part):
         is_only = bool(steps) and all(number == f for number, _ in steps)
         return is_only and self.weights == "total" and not self.enqueue
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 @dataclass(frozen=True, slots=True)

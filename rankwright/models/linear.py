@@ -50,6 +50,7 @@ from rankwright.models.missing import fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, Schema
 from rankwright.solvers.choice import (
     choose_solver,
+    default_solver,
     lacking,
     solver_needs,
     steps_by_column,
@@ -59,7 +60,107 @@ from rankwright.solvers.choice import (
 if TYPE_CHECKING:
     from rankwright.solvers.online import OnlineState
 
-_ONLINE = ("online_w", "online_mean", "online_so_far")  # parts of an OnlineState in a model file
+
+# --- the fitted model ------------------------------------------------------------------------
+
+
+_WEIGHTS = Schema(
+    (
+        ArraySpec("coef", "float64", ("features",)),
+        FILL,
+        ArraySpec("intercept", "float64", (1,), optional=True),
+        ArraySpec("path", "float64", ("problems", 3), optional=True),
+    )
+)
+_WITH_STATE = Schema(
+    (
+        *_WEIGHTS.arrays,
+        ArraySpec("online_w", "float64", ("variables",)),
+        ArraySpec("online_mean", "float64", ("variables",)),
+        ArraySpec("online_so_far", "float64", (3,)),
+        ArraySpec("online_deviation", "float64", ("features",)),
+        ArraySpec("online_center", "float64", ("features",), optional=True),
+    )
+)
+
+
+@dataclass(frozen=True)
+class FittedLinear:
+    """A weight per feature and an intercept, in the scale of the data.
+
+    ``solution`` is the result of the solver, for a model that was just fitted. The online solver
+    continues from ``state``, whose weights are scaled by ``deviation`` and ``center``. ``path`` has
+    l1, l2 and the number of weights of each problem that was solved by columns.
+    """
+
+    coef: F64
+    fill: F64 | None
+    n_features: int
+    solution: SolveResult | None = field(default=None, compare=False)
+    state: OnlineState | None = field(default=None, compare=False)
+    deviation: F64 | None = field(default=None, compare=False)
+    path: F64 | None = field(default=None, compare=False)
+    intercept: float = 0.0
+    center: F64 | None = field(default=None, compare=False)
+
+    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
+        """Return the score of each row."""
+        return product_with_gaps(X, self.coef, self.fill, "linear", n_jobs=n_jobs) + self.intercept
+
+    def contributions(self, X: FloatMatrix) -> F64:
+        """Return the contribution of each feature to each score; the intercept is the last."""
+        whole = filled(X, self.fill, "linear")
+        dense = whole.toarray() if sparse.issparse(whole) else whole
+        return np.column_stack([dense * self.coef, np.full(X.shape[0], self.intercept)])
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the weights, the fill values and the state of the online solver."""
+        arrays: dict[str, AnyArray] = {"coef": self.coef}
+        if self.intercept != 0.0:
+            arrays["intercept"] = np.array([self.intercept])
+        if self.fill is not None:
+            arrays["fill"] = self.fill
+        if self.state is not None and self.deviation is not None:
+            arrays |= self.state.arrays()
+            arrays["online_deviation"] = self.deviation
+            if self.center is not None:
+                arrays["online_center"] = self.center
+        if self.path is not None:
+            arrays["path"] = self.path
+        return arrays
+
+    def texts(self) -> dict[str, str]:
+        """Return an empty mapping: a linear model consists of arrays."""
+        return {}
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedLinear:
+        """Build the fitted model from its own arrays and texts, checked."""
+        has_state = "online_w" in arrays
+        schema = _WITH_STATE if has_state else _WEIGHTS
+        center = arrays.get("online_center")
+        n_variables = n_features + (center is not None)
+        schema.check(arrays, texts, features=n_features, variables=n_variables)
+        state = None
+        if has_state:
+            from rankwright.solvers.online import OnlineState
+
+            state = OnlineState.of(arrays)
+        return cls(
+            arrays["coef"],
+            arrays.get("fill"),
+            n_features,
+            state=state,
+            deviation=arrays.get("online_deviation"),
+            path=arrays.get("path"),
+            intercept=float(arrays["intercept"][0]) if "intercept" in arrays else 0.0,
+            center=center,
+        )
+
+
+# --- the model -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -238,106 +339,11 @@ class Linear(Part):
         if "convex_parts" in solver_needs(chosen) and not loss.traits.shift_invariant:
             # Planes are cut for problems with a penalty on every variable, the intercept included.
             missing, name = ["shift_invariant"], part_name("solvers", chosen)
-            raise IncompatibleError(lacking(name, missing, loss, "Use lbfgs or sgd."))
+            advice = f"Use {default_solver(loss.traits)}."
+            raise IncompatibleError(lacking(name, missing, loss, advice))
         return chosen
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray],
-        texts: Mapping[str, str],
-        n_features: int,
-    ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts, checked."""
-        has_state = "online_w" in arrays
-        schema = _WITH_STATE if has_state else _WEIGHTS
-        center = arrays.get("online_center")
-        n_variables = n_features + (center is not None)
-        schema.check(arrays, texts, features=n_features, variables=n_variables)
-        state = None
-        if has_state:
-            from rankwright.solvers.online import OnlineState
-
-            state = OnlineState.of([arrays[name] for name in _ONLINE])
-        return FittedLinear(
-            arrays["coef"],
-            arrays.get("fill"),
-            n_features,
-            state=state,
-            deviation=arrays.get("online_deviation"),
-            path=arrays.get("path"),
-            intercept=float(arrays["intercept"][0]) if "intercept" in arrays else 0.0,
-            center=center,
-        )
-
-
-WEIGHTS = (ArraySpec("coef", "float64", ("features",)), FILL)
-_WEIGHTS = Schema(
-    (
-        *WEIGHTS,
-        ArraySpec("intercept", "float64", (1,), optional=True),
-        ArraySpec("path", "float64", ("problems", 3), optional=True),
-    )
-)
-_WITH_STATE = Schema(
-    (
-        *_WEIGHTS.arrays,
-        ArraySpec("online_w", "float64", ("variables",)),
-        ArraySpec("online_mean", "float64", ("variables",)),
-        ArraySpec("online_so_far", "float64", (3,)),
-        ArraySpec("online_deviation", "float64", ("features",)),
-        ArraySpec("online_center", "float64", ("features",), optional=True),
-    )
-)
-
-
-@dataclass(frozen=True)
-class FittedLinear:
-    """A weight per feature and an intercept, in the scale of the data.
-
-    ``solution`` is the result of the solver, for a model that was just fitted. The online solver
-    continues from ``state``, whose weights are scaled by ``deviation`` and ``center``. ``path`` has
-    l1, l2 and the number of weights of each problem that was solved by columns.
-    """
-
-    coef: F64
-    fill: F64 | None
-    n_features: int
-    solution: SolveResult | None = field(default=None, compare=False)
-    state: OnlineState | None = field(default=None, compare=False)
-    deviation: F64 | None = field(default=None, compare=False)
-    path: F64 | None = field(default=None, compare=False)
-    intercept: float = 0.0
-    center: F64 | None = field(default=None, compare=False)
-
-    def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
-        """Return the score of each row."""
-        return product_with_gaps(X, self.coef, self.fill, "linear", n_jobs=n_jobs) + self.intercept
-
-    def contributions(self, X: FloatMatrix) -> F64:
-        """Return the contribution of each feature to each score; the intercept is the last."""
-        whole = filled(X, self.fill, "linear")
-        dense = whole.toarray() if sparse.issparse(whole) else whole
-        return np.column_stack([dense * self.coef, np.full(X.shape[0], self.intercept)])
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the weights, the fill values and the state of the online solver."""
-        arrays: dict[str, AnyArray] = {"coef": self.coef}
-        if self.intercept != 0.0:
-            arrays["intercept"] = np.array([self.intercept])
-        if self.fill is not None:
-            arrays["fill"] = self.fill
-        if self.state is not None and self.deviation is not None:
-            arrays |= dict(zip(_ONLINE, self.state.parts(), strict=True))
-            arrays["online_deviation"] = self.deviation
-            if self.center is not None:
-                arrays["online_center"] = self.center
-        if self.path is not None:
-            arrays["path"] = self.path
-        return arrays
-
-    def texts(self) -> dict[str, str]:
-        """Return an empty mapping: a linear model consists of arrays."""
-        return {}
+    restore = staticmethod(FittedLinear.restore)
 
 
 def _fitted(objective: LinearObjective, solution: SolveResult, fill: F64 | None) -> FittedLinear:
@@ -364,16 +370,6 @@ def _has_undeclared_iterations(loss: Loss, bound: Any) -> bool:
     """Return whether the loss has ``set_iteration`` although no trait declares a reason."""
     declared = loss.traits.stochastic or loss.traits.stateful or isinstance(bound, SampledLoss)
     return hasattr(bound, "set_iteration") and not declared
-
-
-def restored_weights(
-    arrays: Mapping[str, AnyArray],
-    texts: Mapping[str, str],
-    n_features: int,
-) -> FittedLinear:
-    """Build a fitted model that has only weights from its own arrays, checked."""
-    _WEIGHTS.check(arrays, texts, features=n_features)
-    return FittedLinear(arrays["coef"], arrays.get("fill"), n_features)
 
 
 # --- means and deviations of features ----------------------------------------------------------

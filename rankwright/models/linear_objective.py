@@ -244,10 +244,11 @@ class LinearObjective(ScaledVariables):
         value = 0.0
         for q in queries:
             value += self._loss.grad_queries(q, q + 1, self._scores, self._gradient)
-        share = self.n_parts / len(queries)
+        share = self.n_parts / (self.total_weight * len(queries))
         self._pull_rows(X, self._gradient[rows], out, n_jobs=1)
         out *= share
-        return share * value / self.total_weight + penalty(self.l2, v[: self.n_features], out)
+        out[: self.n_features] /= self.scale
+        return share * value + penalty(self.l2, v[: self.n_features], out)
 
     def part_smoothness(self, part: int, floor: float) -> float:
         """Return (4) of ``part`` at the start of the pass, or ``floor`` if that is larger."""
@@ -296,17 +297,17 @@ class LinearObjective(ScaledVariables):
 
     def _pull(self, out: F64) -> F64:
         """Write the gradient in v to ``out``, without the penalty, and return it."""
-        return self._pull_rows(self._data.X, self._gradient, out, n_jobs=self._n_jobs)
-
-    def _pull_rows(self, X: FloatMatrix, g: F64, out: F64, *, n_jobs: int | None) -> F64:
-        """As `_pull`, for the documents ``X`` only, with gradient ``g`` in their scores."""
-        pulled = transposed_times_vector(X, g, n_jobs=n_jobs)
-        if self.center is not None:
-            total = float(g.sum())
-            pulled -= total * self.center
-            out[-1] = total / self.total_weight
-        out[: self.n_features] = pulled / (self.scale * self.total_weight)
+        self._pull_rows(self._data.X, self._gradient, out, n_jobs=self._n_jobs)
+        out[: self.n_features] /= self.scale * self.total_weight
+        out[self.n_features :] /= self.total_weight
         return out
+
+    def _pull_rows(self, X: FloatMatrix, g: F64, out: F64, *, n_jobs: int | None) -> None:
+        """Write (X - 1 m')'g and, with an intercept, 1'g to ``out``."""
+        out[: self.n_features] = transposed_times_vector(X, g, n_jobs=n_jobs)
+        if self.center is not None:
+            out[-1] = g.sum()
+            out[:-1] -= out[-1] * self.center
 
 
 def penalty(l2: float, w: F64, gradient: F64 | None = None) -> float:

@@ -71,7 +71,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
 from rankwright.losses.pav import pav
-from rankwright.models.linear import FittedLinear, deviations, means, restored_weights
+from rankwright.models.linear import FittedLinear, deviations, means
 from rankwright.models.missing import fill_values, filled
 
 _FAR = 30.0
@@ -250,7 +250,7 @@ class PRankLinear(Part):
             prank_steps(visits, *cells, scale, grade, weight, c, t, w, late, b)
             yield w - late / max(t + len(rows), 1.0) if self.averaging else w  # (4)
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -318,7 +318,7 @@ class PassiveAggressiveLinear(Part):
             pamir_steps(first, end, random_state, sampler, *cells, data.y, float(self.C), w, late)
             yield w - late / end if self.averaging else w.copy()  # (4)
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 def _rounds(

@@ -60,7 +60,6 @@ from rankwright.models.linear import (
     check_penalty,
     deviations,
     means,
-    restored_weights,
     ridges,
 )
 from rankwright.models.linear_objective import diagonal
@@ -146,7 +145,7 @@ class LeastSquares(Part):
             scores = None if valid_X is None else times_vector(valid_X, coef, n_jobs=n_jobs)
             yield Round(number, value, scores, partial(FittedLinear, coef, fill, data.n_features))
 
-    restore = staticmethod(restored_weights)
+    restore = staticmethod(FittedLinear.restore)
 
 
 def _by_eigenvectors(

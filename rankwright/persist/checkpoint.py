@@ -1,10 +1,10 @@
-"""Checkpoints of a fit: a folder from which a run that was killed goes on to the same bytes.
+"""Checkpoints of a fit: a folder from which a killed run continues and ends with the same bytes.
 
-The folder holds ``receipt.json``, which says what run this is, and numbered safetensors files: a
-``state`` takes the place of the one before it (the last two stay), what was ``added`` stays. Each
-is written under another name first, and its own name ends with a digest of what it holds, so that a
-file that is damaged or half there is known by its name; the last state that is whole counts. A
-``lock`` lets one process at a time into the folder.
+The folder has ``receipt.json``, which describes the run, and numbered safetensors files. Each file
+holds the whole state of the run after a round; the last two are kept. A file is written under
+another name first, and its name ends with a digest of its contents, so that a damaged or incomplete
+file is recognised by its name; the last complete state counts. A ``lock`` lets one process at a
+time into the folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import os
 import re
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +28,7 @@ from safetensors.numpy import save as save_arrays
 from scipy import sparse
 
 from rankwright import __version__
-from rankwright.core.types import AnyArray, CheckpointState, FittedModel
+from rankwright.core.types import AnyArray, FittedModel
 from rankwright.data.content import row_codes
 from rankwright.data.frames import categories_to_json
 from rankwright.data.ranking_data import RankingData
@@ -43,25 +43,25 @@ if TYPE_CHECKING:
 EVERY = 10
 _RECEIPT = "receipt.json"
 _LOCK = "lock"
-_FILE = re.compile(r"(state|added)-(\d{6,})-([0-9a-f]{16})\.safetensors")
-_PARTIAL = re.compile(r"\.(state-|added-|receipt\.json).*\.partial")
-_AT = "checkpoint.at"  # round of a state, and how many files were added before it
-_STATES = 2  # how many stay
+_FILE = re.compile(r"state-(\d{6,})-[0-9a-f]{16}\.safetensors")
+_PARTIAL = re.compile(r"\.(state-|receipt\.json).*\.partial")
+_ROUND = "checkpoint.round"
+_STATES = 2  # number of states that are kept
 
 
 @dataclass
 class Checkpoint:
-    """A folder that keeps a fit safe: ``ranker.fit(..., checkpoint=Checkpoint("folder"))``.
+    """A folder for the checkpoints of a fit: ``ranker.fit(..., checkpoint=Checkpoint("folder"))``.
 
     Parameters
     ----------
     folder : str or Path
-        Made where it is not there.
+        Created if it does not exist.
     every : int
-        Rounds from one checkpoint to the next; the first round has one. A round is what the model
-        counts: a tree, an epoch, a pass, a generation; for a linear model, a pass over the data.
+        Rounds between checkpoints; the first round has one. A round is a tree, a rule, an epoch or
+        a generation.
     resume : bool
-        Go on from the last checkpoint of the folder; where there is none, begin.
+        Continue from the last checkpoint in the folder, if there is one.
 
     Examples
     --------
@@ -75,13 +75,12 @@ class Checkpoint:
     every: int = EVERY
     resume: bool = False
     _last: int = field(default=0, init=False, repr=False)
-    _states: int = field(default=0, init=False, repr=False)
-    _added: int = field(default=0, init=False, repr=False)
-    _stay: list[Path] = field(default_factory=list, init=False, repr=False)  # the states there
+    _number: int = field(default=0, init=False, repr=False)
+    _kept: list[Path] = field(default_factory=list, init=False, repr=False)
     _unlock: Any = field(default=None, init=False, repr=False, compare=False)
 
     def check(self) -> None:
-        """Say what is wrong with the folder before any work."""
+        """Raise for a folder that cannot be used."""
         if self.every < 1:
             raise UsageError(f"every must be 1 or more, not {self.every}.")
         folder = Path(self.folder)
@@ -98,39 +97,38 @@ class Checkpoint:
                 "run; put it back, or choose another folder."
             )
 
-    def begin(self, receipt: Mapping[str, Any]) -> CheckpointState | None:
-        """Take the folder for the run of ``receipt``; return what it has of it, if anything."""
+    def begin(self, receipt: Mapping[str, Any]) -> tuple[int, dict[str, AnyArray]] | None:
+        """Lock the folder for the run of ``receipt``; return the round and state to resume from."""
         self.check()
         folder = Path(self.folder)
         is_new = not folder.exists()
         make_folder(folder)
         self._take_lock(folder / _LOCK)
-        self._last = self._states = self._added = 0
-        self._stay, kept = [], None
+        self._last = self._number = 0
+        self._kept, found = [], None
         if (folder / _RECEIPT).exists():
             check_same(folder, read_receipt(folder / _RECEIPT), receipt)
-            kept = self._last_whole()
+            found = self._last_complete()
         with _as_data_error(folder):
-            for kind, number, path in _files(folder):  # what came after the last whole state, all
-                if number > (self._states if kind == "state" else self._added):
+            for number, path in _files(folder):
+                if number > self._number:
                     path.unlink()
-                elif kind == "state":
-                    self._stay.append(path)
+                else:
+                    self._kept.append(path)
             for path in folder.iterdir():  # of a run that was killed while it wrote
                 if _PARTIAL.fullmatch(path.name):
                     path.unlink()
-        self._stay.sort()
-        if kept is None:
+        if found is None:
             try:
                 _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
-            except DataError:  # which says that nothing was left
+            except DataError:  # its sentence says that nothing is left in the folder
                 with suppress(OSError):
                     (folder / _LOCK).unlink()
                     if is_new:
                         folder.rmdir()
                 self.end()
                 raise
-        return kept
+        return found
 
     @property
     def last_round(self) -> int:
@@ -138,22 +136,21 @@ class Checkpoint:
         return self._last
 
     def due(self, t: int) -> bool:
-        """Whether round ``t`` is one to keep: the first, or long enough after the last."""
-        return not self._states or t - self._last >= self.every
+        """Return whether round ``t`` is the first one, or ``every`` rounds after the last."""
+        return not self._number or t - self._last >= self.every
 
-    def write(
-        self, t: int, state: Mapping[str, AnyArray], added: Mapping[str, AnyArray] | None
-    ) -> None:
-        """Keep the state of round ``t``, and what was added since the last one."""
-        if added is not None:
-            self._added += 1
-            self._write_arrays("added", self._added, added)
-        self._states += 1
-        at = np.array([t, self._added], np.int64)
-        self._stay.append(self._write_arrays("state", self._states, {**state, _AT: at}))
+    def write(self, t: int, state: Mapping[str, AnyArray]) -> None:
+        """Write the state after round ``t`` and delete the oldest one."""
+        self._number += 1
+        content = save_arrays(
+            {name: np.ascontiguousarray(a) for name, a in state.items()} | {_ROUND: np.array([t])}
+        )
+        path = Path(self.folder) / f"state-{self._number:06d}-{_digest(content)}.safetensors"
+        _write(path, content)
+        self._kept.append(path)
         with _as_data_error(Path(self.folder)):
-            while len(self._stay) > _STATES:
-                self._stay.pop(0).unlink(missing_ok=True)
+            while len(self._kept) > _STATES:
+                self._kept.pop(0).unlink(missing_ok=True)
         self._last = t
 
     def end(self) -> None:
@@ -183,53 +180,32 @@ class Checkpoint:
         except OSError:  # a file system without locks
             self.end()
 
-    def _last_whole(self) -> CheckpointState | None:
-        """Return the last state that is whole, with all that was added before it."""
-        files = _files(Path(self.folder))
-        added: dict[int, Mapping[str, AnyArray] | None] = {
-            number: _read_arrays(path) for kind, number, path in files if kind == "added"
-        }
-        states = {number: path for kind, number, path in files if kind == "state"}
-        for number in sorted(states, reverse=True):
-            state = _read_arrays(states[number])
-            at = None if state is None else state.get(_AT)
-            if state is None or at is None or at.dtype != np.int64 or at.shape != (2,):
-                continue
-            t, count = at.tolist()
-            if not 0 <= count <= len(added):
-                continue
-            before = [found for k in range(1, count + 1) if (found := added.get(k)) is not None]
-            if len(before) == count:
-                self._last, self._states, self._added = t, number, count
-                return CheckpointState(t, {k: v for k, v in state.items() if k != _AT}, before)
+    def _last_complete(self) -> tuple[int, dict[str, AnyArray]] | None:
+        """Return the round and the arrays of the last complete state."""
+        for number, path in reversed(_files(Path(self.folder))):
+            state = _read_arrays(path)
+            at = None if state is None else state.pop(_ROUND, None)
+            if state is not None and at is not None and at.dtype == np.int64 and at.shape == (1,):
+                self._last, self._number = int(at[0]), number
+                return self._last, state
         return None
-
-    def _write_arrays(self, kind: str, number: int, arrays: Mapping[str, AnyArray]) -> Path:
-        content = save_arrays({name: np.ascontiguousarray(a) for name, a in arrays.items()})
-        path = Path(self.folder) / f"{kind}-{number:06d}-{_digest(content)}.safetensors"
-        _write(path, content)
-        return path
 
 
 # --- files -----------------------------------------------------------------------------------
 
 
-def _files(folder: Path) -> Sequence[tuple[str, int, Path]]:
-    """Return kind, number and path of each numbered file."""
+def _files(folder: Path) -> list[tuple[int, Path]]:
+    """Return the number and path of each state, in order."""
     try:
-        names = sorted(folder.iterdir())
+        paths = sorted(folder.iterdir())
     except OSError as error:
         raise DataError(f"{folder} cannot be read: {error.strerror or error}.") from None
-    found = []
-    for path in names:
-        match = _FILE.fullmatch(path.name)
-        if match:
-            found.append((match[1], int(match[2]), path))
-    return found
+    matches = ((_FILE.fullmatch(path.name), path) for path in paths)
+    return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def _read_arrays(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file; None where it is not what its name says."""
+    """Return the arrays of a file, or None if its contents do not match its name."""
     try:
         content = path.read_bytes()
         if f"-{_digest(content)}." not in path.name:
@@ -245,14 +221,14 @@ def _digest(content: bytes) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, even if the machine goes down."""
+    """Write a file completely or not at all, even if the machine crashes."""
     with atomic_path(path) as partial, partial.open("wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
     if os.name != "posix":  # where a folder cannot be opened
         return
-    with _as_data_error(path):  # its name is safe before that of an older one goes
+    with _as_data_error(path):  # the name is on disk before an older file is deleted
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -270,9 +246,8 @@ def _as_data_error(path: Path) -> Iterator[None]:
 
 
 # --- which run a folder belongs to -------------------------------------------------------------
-# Two fits are the same run if ranker, parameters, data and versions agree, which a receipt holds.
-# A checkpoint resumes a run whose receipt is the one it holds, and otherwise says what differs. A
-# parameter that is a function counts by its name.
+# Two fits are the same run if ranker, parameters, data and versions are the same; a receipt has
+# them. A parameter that is a function counts by its name.
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "lightgbm", "torch")
@@ -284,9 +259,9 @@ def run_receipt(
     valid: RankingData | str | None,
     start: FittedModel | None,
 ) -> dict[str, Any]:
-    """Return what makes two fits the same: their ranker, parameters, data and versions.
+    """Return ranker, parameters, data and versions, which identify a fit.
 
-    Data that are not in this process stand as their digest.
+    Data that are not in this process are given as their digest.
     """
     receipt = {
         "rankwright": __version__,
@@ -295,7 +270,7 @@ def run_receipt(
         "parameters": kept_parameters(ranker),
         "training data": digest_in_order(data, ranker.n_jobs),
         "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
-        "start": None if start is None else _digest_of_model(start),
+        "init_model": None if start is None else _digest_of_model(start),
     }
     as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return as_read
@@ -312,7 +287,7 @@ def _versions() -> dict[str, str]:
 
 
 def digest_in_order(data: RankingData | str, n_jobs: int | None) -> str:
-    """Return a digest of the data, the order of its rows and the names of its queries included."""
+    """Return a digest of the data, including the order of rows and the names of queries."""
     if isinstance(data, str):
         return data
     kind = "sparse" if sparse.issparse(data.X) else "dense"  # sums may differ in their last bits
@@ -338,7 +313,7 @@ def _digest_of_model(model: FittedModel) -> str:
 
 
 def read_receipt(path: Path) -> dict[str, Any]:
-    """Return the receipt that a checkpoint holds."""
+    """Return the receipt of a checkpoint."""
     try:
         receipt = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -349,12 +324,12 @@ def read_receipt(path: Path) -> dict[str, Any]:
 
 
 def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Refuse to go on with another run, and say what differs first."""
+    """Raise if the checkpoint is that of another run, with the first difference."""
     made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
     now = {"rankwright": here["rankwright"], **here["libraries"]}
     # Parameters of another release differ in names and defaults, which a user cannot set back.
     _check_version(folder, "rankwright", made, now)
-    for name in ("ranker", "parameters", "training data", "validation data", "start"):
+    for name in ("ranker", "parameters", "training data", "validation data", "init_model"):
         if there.get(name) != here.get(name):
             what = _difference(name, there.get(name), here.get(name))
             raise UsageError(

@@ -92,7 +92,6 @@ from rankwright.rankers.inputs import (
     warn_of_equal_scores,
     warn_of_training_data,
 )
-from rankwright.rankers.selection import Selection
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -346,7 +345,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         model: Model = self._part_of("model")
         if not self._has_own_model():
             self._refuse_parameters_of_own_model()
-        if not hasattr(model, "rounds") and not hasattr(model, "fit"):
+        if not hasattr(model, "rounds"):
             raise UsageError(f"{model!r} is not a model: it has no rounds(loss, data).")
         check_parameters(model)
         for check in ("check_installed", "check"):
@@ -496,10 +495,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         model = self.make_model()
         show = progress_function(progress, self.verbose)
         kept = self._checkpoint(checkpoint, model)
-        if hasattr(model, "rounds"):
-            result, history = self._run(model, inputs, callbacks, show, kept)
-        else:
-            result, history = self._run_with_callback(model, inputs, callbacks, show, kept)
+        result, history = self._run(model, inputs, callbacks, show, kept)
         self._finish(inputs, result, history)
         if self.interrupted_:
             raise interruption(self)
@@ -632,7 +628,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 from rankwright.persist.checkpoint import run_receipt
 
                 kept = checkpoint.begin(run_receipt(self, inputs.digest or data, valid, start))
-                resumed = None if kept is None else Resumed.load(kept, history)
+                resumed = None if kept is None else Resumed.load(*kept, history)
                 best = {} if resumed is None else resumed.best_arrays
                 checkpointing = Checkpointing(history, checkpoint, best)
             self.resumed_from_ = None if resumed is None else resumed.round
@@ -693,41 +689,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.model_: FittedModel = result.model
         self.curve_, self.evals_result_ = history.curve, history.evals_result()
         self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
-
-    def _run_with_callback(
-        self,
-        model: Any,
-        inputs: _Inputs,
-        functions: Sequence[IterationCallback],
-        show: Progress | None,
-        checkpoint: Checkpoint | None,
-    ) -> tuple[Result, Any]:
-        """Fit a model that has no rounds yet."""
-        callback = Selection(
-            metric=self.selection_metric,
-            convention=self.convention,
-            train=inputs.data,
-            valid=inputs.valid,
-            eval_sets=inputs.eval_sets,
-            early_stopping_rounds=self.early_stopping_for(model),
-            callbacks=functions,
-            progress=show,
-            n_jobs=self.n_jobs,
-            checkpoint=checkpoint,
-        )
-        try:
-            self.resumed_from_ = self._resume(callback, inputs.data, inputs.start)
-            with naming_features(inputs.data.feature_names):
-                fitted = self._fit_model(model, inputs.data, callback, inputs.start)
-            refuse_not_finite(fitted)
-        except Exception as error:
-            if not callback.resuming or isinstance(error, RankwrightError):
-                raise
-            raise as_checkpoint_error(error) from error
-        finally:
-            if callback.checkpoint is not None:
-                callback.checkpoint.end()
-        return Result(fitted, callback.best(), callback.interrupted), callback
 
     @property
     def partial_fit(self) -> Callable[..., Self]:
@@ -791,7 +752,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _fitted_start(self, initial: Ranker, data: Any) -> FittedModel:
         """Return the fitted model of ``initial``, or say why the fit cannot continue from it."""
         model: FittedModel = initial._fitted()
-        if not _can_continue(self._part_of("model"), model):
+        can_continue = getattr(self._part_of("model"), "can_continue", None)
+        if can_continue is not None and not can_continue(model):
             raise IncompatibleError(
                 f"a model '{self.model_name}' cannot continue from {_shown(initial)}; leave "
                 "init_model out, or give one of its own kind."
@@ -813,25 +775,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
         return model
 
-    def _resume(
-        self, callback: Selection, data: RankingData, start: FittedModel | None
-    ) -> int | None:
-        """Let ``callback`` continue from its checkpoint, where it has one; return its round."""
-        if callback.checkpoint is None:
-            return None
-        from rankwright.persist.checkpoint import run_receipt
-
-        kept = callback.checkpoint.begin(run_receipt(self, data, callback.valid, start))
-        if kept is None:
-            return None
-        callback.go_on(kept)
-        return kept.round
-
     def _checkpoint(self, given: Checkpoint | str | Path | None, model: Any) -> Checkpoint | None:
         """Return the checkpoint of a fit; a path is a folder with the default options."""
         if given is None:
             return None
-        if hasattr(model, "rounds") and not getattr(model, "resumable", False):
+        if not getattr(model, "resumable", False):
             raise UsageError(
                 f"a model '{part_name('models', model)}' cannot be resumed, so a checkpoint would "
                 "be of no use; leave checkpoint out. Trees, forests, rules, networks, adarank, "
@@ -858,21 +806,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "categories_"):
             del self.categories_
         self.qid_column_ = data.qid_column
-
-    def _fit_model(
-        self, model: Model, data: RankingData, callback: Selection, start: FittedModel | None
-    ) -> FittedModel:
-        if getattr(model, "optimises_metric", False):
-            raise _takes_no_loss(model)
-        return model.fit(
-            self.make_loss(),
-            data,
-            callback=callback,
-            start=start,
-            random_state=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            **self.solver_for(model),
-        )
 
     # --- use ---------------------------------------------------------------------------------
 
@@ -1106,17 +1039,6 @@ def _shown(initial: Ranker) -> str:
     """Return the kind of a fitted ranker for an error message."""
     library = getattr(initial.model, "library", None)
     return f"a model of {library}" if library else f"a model '{initial.model_name}'"
-
-
-def _can_continue(model: Any, fitted: FittedModel) -> bool:
-    """Return whether a fit of ``model`` can continue from a fitted model."""
-    if hasattr(model, "can_continue"):
-        return bool(model.can_continue(fitted))
-    if hasattr(model, "rounds"):
-        return True
-    wanted = str(inspect.signature(model.fit).parameters["start"].annotation).split(" | ")[0]
-    held = {kind.__name__ for kind in type(fitted).__mro__}
-    return not wanted.startswith("Fitted") or wanted in held
 
 
 def _is_linear(model: Any) -> bool:

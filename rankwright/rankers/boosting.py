@@ -19,7 +19,6 @@ from rankwright.rankers.parameters import (
     named_ranker,
     parameter_group,
 )
-from rankwright.rankers.selection import Selection
 
 
 @parameter_group
@@ -115,20 +114,6 @@ class MetricRanker(MetricParameters, MissingParameters, StoppingParameters):
             f"{self.name} optimises a metric and has no loss; use a ranker that minimises one, "
             "such as gbdt or lambdamart."
         )
-
-    def _fit_model(
-        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
-    ) -> FittedModel:
-        self._check_metric_model(model, data)
-        fitted: FittedModel = model.fit(
-            metric(self.metric, convention=self.convention),
-            data,
-            callback=callback,
-            start=start,
-            random_state=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-        return fitted
 
     def _rounds(
         self,

@@ -26,7 +26,7 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import thread_count
-from rankwright.core.types import F64, AnyArray, CheckpointState, FittedModel, Round
+from rankwright.core.types import F64, AnyArray, FittedModel, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, brief
 from rankwright.metrics.base import metric, metric_name
@@ -360,7 +360,7 @@ class Checkpointing:
         if self.checkpoint.due(round_.number) and round_.state is not None:
             arrays = {f"{_STATE}{name}": array for name, array in round_.state().items()}
             arrays |= {**self.history.state(), **self._best_model()}
-            self.checkpoint.write(round_.number, arrays, None)
+            self.checkpoint.write(round_.number, arrays)
 
     def _best_model(self) -> dict[str, AnyArray]:
         if self._best == 0:  # an earlier run found it
@@ -379,13 +379,14 @@ class Resumed:
     best_arrays: dict[str, AnyArray]
 
     @classmethod
-    def load(cls, checkpoint: CheckpointState, history: EvaluationHistory) -> Resumed:
+    def load(
+        cls, number: int, arrays: Mapping[str, AnyArray], history: EvaluationHistory
+    ) -> Resumed:
         """Split the arrays of a checkpoint and continue ``history`` from them."""
-        arrays = checkpoint.state
         history.load_state(arrays)
         state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
         best = {k: v for k, v in arrays.items() if k.startswith(_BEST) or k == _TEXTS}
-        return cls(checkpoint.round, state, best)
+        return cls(number, state, best)
 
     def best_model(self, model: Any, n_features: int) -> FittedModel:
         """Return the best model of the earlier run."""

@@ -17,7 +17,6 @@ from rankwright.rankers.parameters import (
     StoppingParameters,
     named_ranker,
 )
-from rankwright.rankers.selection import Selection
 
 _HELD = 1e6  # a C_r for which the targets equal those of the grades
 Variant = Literal["base", "multi", "margin"]
@@ -140,14 +139,6 @@ class MR(LinearParameters):
     query_weight_exponent: float = 0.0
     solver: Any = "alternating"
 
-    def _fit_model(
-        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
-    ) -> FittedModel:
-        of_weights = getattr(model, "takes_solver", False)
-        if start is None and self.C_r == 0.0 and of_weights:
-            start = self._from_the_grades(model, data)
-        return super()._fit_model(model, data, callback, start)
-
     def _rounds(
         self,
         model: Any,
@@ -167,13 +158,7 @@ class MR(LinearParameters):
         l2 = params_of(model).get("l2")
         model = with_params(model, {"l2": 1.0} if l2 == "auto" else {})
         loss = replace(loss, C_r=_HELD)
-        if hasattr(model, "rounds"):
-            return last_model(model.rounds(loss, data, solver="lbfgs", n_jobs=self.n_jobs))
-        quiet = Selection(metric=self.metric, convention=self.convention, train=data, valid=None)
-        fitted: FittedModel = model.fit(
-            loss, data, callback=quiet, solver="lbfgs", n_jobs=self.n_jobs
-        )
-        return fitted
+        return last_model(model.rounds(loss, data, solver="lbfgs", n_jobs=self.n_jobs))
 
 
 @named_ranker

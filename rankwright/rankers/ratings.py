@@ -43,7 +43,6 @@ from rankwright.rankers.parameters import (
     named_ranker,
     parameter_group,
 )
-from rankwright.rankers.selection import Selection
 
 
 class Recommendations(NamedTuple):
@@ -148,12 +147,6 @@ class Recommender(StoppingParameters):
             self.feature_names_in_ = np.array(data.feature_names, object)
         self.items_ = _own_ids(data)
         return self
-
-    def _fit_model(
-        self, model: Any, data: RankingData, callback: Selection, start: FittedModel | None
-    ) -> FittedModel:
-        self._check_factors(model)
-        return super()._fit_model(model, data, callback, start)
 
     def _rounds(
         self,

@@ -130,7 +130,8 @@ def check_fit(solver: Any, loss: Loss) -> None:
 
 def _suitable_solver(traits: Traits) -> str | None:
     """Return the solver to recommend for a loss, without importing further solvers."""
-    exact = ("bundle",) if traits.convex and not traits.smooth else ()
+    has_planes = traits.convex and not traits.smooth and traits.shift_invariant
+    exact = ("bundle",) if has_planes else ()
     names = dict.fromkeys((*exact, default_solver(traits), *registry.names("solvers")))
     return next((name for name in names if _suits(name, traits)), None)
 

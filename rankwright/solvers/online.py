@@ -17,7 +17,7 @@ The result is the mean of the weights with weight t, which forgets the start:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, SolveResult, StochasticProblem
+from rankwright.core.types import F64, I64, AnyArray, SolveResult, StochasticProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,16 @@ class OnlineState:
     smoothness: float = 0.0
     paid: float = 0.0
 
-    def parts(self) -> tuple[F64, F64, F64]:
-        """Return the state as arrays."""
-        return self.w, self.mean, np.array([self.t, self.smoothness, self.paid])
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the state as the arrays of a model file."""
+        so_far = np.array([self.t, self.smoothness, self.paid])
+        return {"online_w": self.w, "online_mean": self.mean, "online_so_far": so_far}
 
     @classmethod
-    def of(cls, parts: Sequence[F64]) -> OnlineState:
-        """Return the state that has these `parts`."""
-        w, mean, (t, smoothness, paid) = parts[0], parts[1], parts[2].tolist()
-        return cls(w, mean, int(t), smoothness, paid)
+    def of(cls, arrays: Mapping[str, AnyArray]) -> OnlineState:
+        """Return the state that has these `arrays`, among others."""
+        t, smoothness, paid = arrays["online_so_far"].tolist()
+        return cls(arrays["online_w"], arrays["online_mean"], int(t), smoothness, paid)
 
     @classmethod
     def at(cls, w: F64) -> OnlineState:

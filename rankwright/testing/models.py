@@ -1,7 +1,7 @@
-"""What every model promises: `check_model` runs it on any, `model_checks` lists the properties.
+"""Checks that every model passes: `check_model` runs them, `model_checks` lists them.
 
-Models are fitted to 20 queries of 12 documents under two losses, or under one where the model
-refuses the others by a sentence; a model whose ``fit`` takes a metric is fitted to that.
+Models are fitted to 20 queries of 12 documents under two losses, or under one if the model refuses
+the others with a sentence. A model that optimises a metric instead of a loss is fitted to metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parameters import check_parameters, params_of, part_name, resolve_part
-from rankwright.core.types import F64
+from rankwright.core.types import F64, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
 from rankwright.metrics.base import metric
@@ -25,13 +25,13 @@ METRICS = ("ndcg@10", "map")
 
 
 def check_model(model: Any) -> None:
-    """Raise `ContractError` unless ``model`` keeps what every model promises.
+    """Raise `ContractError` if ``model`` fails a check of models.
 
     Parameters
     ----------
     model : model or str
-        An object with ``fit(loss, data, ...)``, or a name of ``rankwright list models``. One with
-        few rounds is checked sooner.
+        An object with ``rounds(loss, data, valid, ...)``, or a name of ``rankwright list models``.
+        Few rounds make the checks fast.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def check_model(model: Any) -> None:
 
 
 def model_checks(model: Any) -> list[Check]:  # noqa: ARG001
-    """Return the properties that ``model`` must have.
+    """Return the checks that ``model`` must pass.
 
     Returns
     -------
     list of callables
-        Each takes the model, and raises where the property does not hold.
+        Each takes the model and raises an error if the model fails.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def model_checks(model: Any) -> list[Check]:  # noqa: ARG001
         check_scores,
         check_random_state,
         check_row_order,
-        check_callback,
-        check_best_iteration,
-        check_stop,
+        check_rounds,
+        check_model_of_a_round,
+        check_resume,
         check_restore,
     ]
 
 
-# --- what the checks share -----------------------------------------------------------------------
+# --- helpers of the checks -----------------------------------------------------------------------
 
 
 def small_data(seed: int = 0, queries: int = 20, documents: int = 12) -> RankingData:
@@ -81,40 +81,9 @@ def small_data(seed: int = 0, queries: int = 20, documents: int = 12) -> Ranking
     return RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents))
 
 
-class RecordingCallback:
-    """A callback that keeps what it is shown, ends the run at ``stop_at`` and keeps ``keep``."""
-
-    wants_train = True
-    wants_state = False
-
-    def __init__(
-        self, valid: RankingData | None = None, stop_at: int | None = None, keep: int | None = None
-    ) -> None:
-        self.valid, self.stop_at, self.keep = valid, stop_at, keep
-        self.interrupted = False
-        self.shown: list[tuple[int, float, F64 | None, F64 | None]] = []
-
-    def on_iteration(self, t: int, value: float, train: F64 | None, valid: F64 | None) -> bool:
-        """Keep what was shown."""
-        train, valid = (None if one is None else np.array(one) for one in (train, valid))
-        self.shown.append((t, value, train, valid))
-        return t == self.stop_at
-
-    def best(self) -> int:
-        """Return the iteration to keep: the last one, unless another was chosen."""
-        return self.keep or (self.shown[-1][0] if self.shown else 0)
-
-    def load_state(self) -> None:
-        """Begin at the beginning."""
-
-    def save_state(self, *_: Any) -> None:
-        """Keep nothing."""
-
-
 def objectives(model: Any) -> Iterator[Any]:
-    """Yield what the model is fitted to: two losses that it does not refuse, or two metrics."""
-    first = next(iter(inspect.signature(_fitting_method(model)).parameters), "loss")
-    if first == "metric":
+    """Yield two losses that the model does not refuse, or two metrics."""
+    if next(iter(inspect.signature(model.rounds).parameters), "loss") == "metric":
         yield from map(metric, METRICS)
         return
     taken, refused = 0, ""
@@ -132,45 +101,29 @@ def objectives(model: Any) -> Iterator[Any]:
     require(taken, f"it refuses all of the losses {', '.join(LOSSES)}: {refused}")
 
 
-def _fitting_method(model: Any) -> Callable[..., Any]:
-    method: Callable[..., Any] = getattr(model, "rounds", None) or model.fit
-    return method
-
-
-def fitted(
-    model: Any, objective: Any, data: RankingData, callback: Any = None, **options: Any
-) -> Any:
-    """Return what ``model`` learns."""
-    watched = RecordingCallback() if callback is None else callback
-    if not hasattr(model, "rounds"):
-        return model.fit(objective, data, callback=watched, **options)
-    models = {}
-    for round_ in model.rounds(objective, data, watched.valid, **options):
-        models[round_.number] = round_.model
-        if watched.on_iteration(round_.number, round_.loss, None, round_.valid_scores):
-            break
-    return models[watched.best()]()
+def fitted(model: Any, objective: Any, data: RankingData, **options: Any) -> Any:
+    """Return the fitted model of the last round."""
+    rounds = list(model.rounds(objective, data, **options))
+    require(rounds, "rounds yields no round.")
+    return rounds[-1].model()
 
 
 def scores_of(learnt: Any, data: RankingData) -> F64:
-    """Return the scores of a fitted model, by lists where it looks at lists."""
+    """Return the scores of a fitted model, which may depend on the other documents of a query."""
     in_lists: Callable[[RankingData], F64] | None = getattr(learnt, "scores_of", None)
     return learnt.scores(data.X) if in_lists is None else in_lists(data)
 
 
-# --- properties ----------------------------------------------------------------------------------
+# --- checks --------------------------------------------------------------------------------------
 
 
 def check_fit(model: Any) -> None:
-    """The model has fit(loss, data, callback=, start=, random_state=, n_jobs=), and learns."""
-    require(
-        hasattr(model, "rounds") or hasattr(model, "fit"), "it has no method rounds(loss, data)."
-    )
+    """The model has rounds(loss, data, valid, start=, random_state=, n_jobs=), and learns."""
+    require(hasattr(model, "rounds"), "it has no method rounds(loss, data).")
     check_parameters(model)
-    method = _fitting_method(model)
-    known = inspect.signature(method).parameters
-    for name in ("valid" if method.__name__ == "rounds" else "callback", "start", "n_jobs"):
-        require(name in known, f"{method.__name__} takes no {name}.")
+    known = inspect.signature(model.rounds).parameters
+    for name in ("valid", "start", "random_state", "n_jobs"):
+        require(name in known, f"rounds takes no {name}.")
     before, data = repr(params_of(model)), small_data()
     chance = np.random.default_rng(1).random(data.n_documents)
     for objective in objectives(model):
@@ -183,7 +136,7 @@ def check_fit(model: Any) -> None:
             f"under {objective!r} its NDCG@10 on the training data is {found:.3f}, that of random "
             f"scores {by_chance:.3f}.",
         )
-    require(repr(params_of(model)) == before, "fit changes a parameter.")
+    require(repr(params_of(model)) == before, "rounds changes a parameter.")
 
 
 def check_scores(model: Any) -> None:
@@ -222,50 +175,54 @@ def check_row_order(model: Any) -> None:
         require_close(after, before[rows], ("the score after", "before"), rtol=1e-4, atol=1e-5)
 
 
-def check_callback(model: Any) -> None:
-    """The callback is shown every iteration from 1, its loss and the scores of both data sets."""
+def check_rounds(model: Any) -> None:
+    """Rounds count from 1 and have a finite loss and the scores of the validation data."""
     data, valid = small_data(), small_data(1)
     for objective in objectives(model):
-        callback = RecordingCallback(valid)
-        learnt = fitted(model, objective, data, callback)
-        require(callback.shown, "on_iteration was never called.")
-        times = [t for t, *_ in callback.shown]
+        rounds: list[Round] = list(model.rounds(objective, data, valid))
+        require(rounds, "rounds yields no round.")
+        numbers = [round_.number for round_ in rounds]
         require(
-            times == list(range(1, len(times) + 1)), f"the iterations are {times[:5]}, not 1, 2, …"
+            numbers == list(range(1, len(numbers) + 1)),
+            f"the numbers of the rounds are {numbers[:5]}, not 1, 2, ...",
         )
-        for t, value, train, held in callback.shown:
-            require(np.isfinite(value), f"the loss of iteration {t} is {value}.")
-            for what, s, of in (("training", train, data), ("validation", held, valid)):
-                if s is not None:
-                    require(s.shape == (of.n_documents,), f"{what} scores have shape {s.shape}.")
-        last = callback.shown[-1][3]
-        require(last is not None, "there is validation data, but none of its scores are shown.")
-        names = ("a score of the fitted model", "that shown for the last iteration")
-        require_close(scores_of(learnt, valid), last, names, rtol=1e-6, atol=1e-9)
+        for round_ in rounds:
+            require(np.isfinite(round_.loss), f"the loss of round {round_.number} is not finite.")
+            s = round_.valid_scores
+            require(s is not None, f"round {round_.number} has no scores of the validation data.")
+            require(np.shape(s) == (valid.n_documents,), f"valid_scores have shape {np.shape(s)}.")
 
 
-def check_best_iteration(model: Any) -> None:
-    """The model that is kept is that of the iteration which the callback calls best."""
+def check_model_of_a_round(model: Any) -> None:
+    """The model of a round, also if built after later rounds, has the scores of that round."""
     data, valid = small_data(), small_data(1)
     for objective in objectives(model):
-        callback = RecordingCallback(valid, keep=1)
-        learnt = fitted(model, objective, data, callback)
-        first = callback.shown[0][3]
-        names = ("a score of the fitted model", "that shown for iteration 1")
-        require_close(scores_of(learnt, valid), first, names, rtol=1e-6, atol=1e-9)
+        shown = [
+            (round_, np.array(round_.valid_scores))
+            for round_ in model.rounds(objective, data, valid)
+        ]
+        for round_, s in (shown[0], shown[-1]):
+            names = ("a score of the fitted model", f"valid_scores of round {round_.number}")
+            require_close(scores_of(round_.model(), valid), s, names, rtol=1e-6, atol=1e-9)
 
 
-def check_stop(model: Any) -> None:
-    """A callback that answers True ends the run."""
+def check_resume(model: Any) -> None:
+    """A run that is resumed from the state of a round ends with the same model."""
+    if not getattr(model, "resumable", False):
+        return
     data, valid = small_data(), small_data(1)
     for objective in objectives(model):
-        callback = RecordingCallback(valid, stop_at=2)
-        fitted(model, objective, data, callback)
-        require(len(callback.shown) <= 2, f"it went on to iteration {callback.shown[-1][0]}.")
+        whole = model.rounds(objective, data, valid)
+        first = next(whole)
+        state = {name: np.array(array) for name, array in first.state().items()}
+        last = [first, *whole][-1]
+        again = fitted(model, objective, data, valid=valid, resume=state)
+        names = ("the score of the resumed model", "that of an uninterrupted fit")
+        require_equal(scores_of(again, valid), scores_of(last.model(), valid), names)
 
 
 def check_restore(model: Any) -> None:
-    """A model restored from its arrays and texts scores to the same bits; where it has them."""
+    """A model restored from its arrays and texts has the same scores, if it has them."""
     data = small_data()
     for objective in objectives(model):
         learnt = fitted(model, objective, data)

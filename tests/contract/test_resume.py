@@ -85,11 +85,6 @@ class Deadly(Checkpoint):
         super().write(*kept)
         self._count("after")
 
-    def _write_arrays(self, kind, number, arrays):
-        if kind == "state":
-            self._count("between")
-        return super()._write_arrays(kind, number, arrays)
-
     def _count(self, moment):
         self.number -= moment == self.moment
         if self.number == 0:
@@ -115,7 +110,7 @@ def test_killed_and_killed_again_it_ends_with_the_same_bytes(case, tmp_path):
     name, parameters, _ = CASES[case]
     whole, _ = saved(name, parameters, tmp_path / "whole.rw")
     rng = np.random.default_rng(crc32(case.encode()))
-    moments = cycle(rng.permutation(["before", "between", "after"]).tolist())
+    moments = cycle(rng.permutation(["before", "after"]).tolist())
     every, folder = int(rng.integers(1, 4)), tmp_path / "kept"
     last = 0
     for number, moment in zip((2, 1), moments, strict=False):

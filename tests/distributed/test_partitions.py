@@ -81,6 +81,8 @@ def test_blocks_of_unknown_lengths_are_refused(client):
         partitions((X[X[:, 0] > -9.0], y, qid))
     with pytest.raises(DataError, match="y has 40 values, but X has 45 rows"):
         partitions((X, y[:40], qid))
+    with pytest.raises(DataError, match="X has no rows"):
+        partitions((X[:0], y[:0], qid[:0]))
 
 
 def test_columns_of_dask_arrays_may_be_cut_otherwise_than_x(client):

@@ -27,7 +27,7 @@ import rankwright as rw
 from rankwright.data.files import save
 from rankwright.errors import RankwrightError
 from rankwright.persist.container import read_parts
-from rankwright.rankers.selection import Selection
+from rankwright.rankers.fitting import EvaluationHistory
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mistakes.md"
 _ROW = re.compile(r"^\| (?P<did>[^|`]+) \| `(?P<seen>[^`]+)` \| [^|]+ \|$", re.MULTILINE)
@@ -539,14 +539,14 @@ def test_two_runs_write_one_model(folder, tmp_path):
 
 
 def test_ctrl_c_in_the_middle_keeps_the_best_so_far(folder, tmp_path, monkeypatch):
-    on_iteration = Selection.on_iteration
+    record = EvaluationHistory.__call__
 
-    def interrupted(self, t, *more):
-        if t == 2:
+    def interrupted(self, round_):
+        if round_.number == 2:
             raise KeyboardInterrupt
-        return on_iteration(self, t, *more)
+        return record(self, round_)
 
-    monkeypatch.setattr(Selection, "on_iteration", interrupted)
+    monkeypatch.setattr(EvaluationHistory, "__call__", interrupted)
     words = "train gbdt --set min_child_samples=2 --train train.txt --save"
     done = run(*shlex.split(words), tmp_path / "early.rw", code=130)
     check("pressed Ctrl-C in the middle", done.stderr)

@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: what is whole counts, what is another run's is refused."""
+"""The folder of a checkpoint: complete states count, those of another run are refused."""
 
 import errno
 import json
@@ -25,7 +25,7 @@ RECEIPT = {
     "parameters": {"n_estimators": 400, "random_state": 0},
     "training data": "aa",
     "validation data": None,
-    "start": None,
+    "init_model": None,
 }
 DATA = small_data(queries=8, documents=10)
 
@@ -35,44 +35,43 @@ def renamed(file, **changed):
     arrays = {**load_arrays(file.read_bytes()), **changed}
     content = save_arrays({name: array for name, array in arrays.items() if array is not None})
     file.unlink()
-    kind, number, _ = file.name.split("-")
-    file.with_name(f"{kind}-{number}-{module._digest(content)}.safetensors").write_bytes(content)
+    _, number, _ = file.name.split("-")
+    file.with_name(f"state-{number}-{module._digest(content)}.safetensors").write_bytes(content)
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "kind", "changed"),
+    ("name", "settings", "changed"),
     [
-        ("rankboost", {"n_rounds": 6}, "state", {"state.feature": np.full(1, 99)}),
-        ("rankboost", {"n_rounds": 6}, "state", {"state.s": np.zeros(3)}),
-        ("rankboost", {"n_rounds": 6}, "state", {"state.numbers": None}),
-        ("random_forest", {"n_bags": 4}, "state", {"state.counts": np.full(1, 9)}),
-        ("random_forest", {"n_bags": 4}, "state", {"best.left": None}),
-        ("lambdamart", {"n_estimators": 4}, "state", {"state.trees.left": np.zeros(9, np.int32)}),
-        ("gbdt", {"n_estimators": 4}, "state", {"history.rounds": np.zeros(1, np.int64)}),
+        ("rankboost", {"n_rounds": 6}, {"state.feature": np.full(1, 99)}),
+        ("rankboost", {"n_rounds": 6}, {"state.s": np.zeros(3)}),
+        ("rankboost", {"n_rounds": 6}, {"state.numbers": None}),
+        ("random_forest", {"n_bags": 4}, {"state.counts": np.full(1, 9)}),
+        ("random_forest", {"n_bags": 4}, {"best.left": None}),
+        ("lambdamart", {"n_estimators": 4}, {"state.trees.left": np.zeros(9, np.int32)}),
+        ("gbdt", {"n_estimators": 4}, {"history.rounds": np.zeros(1, np.int64)}),
     ],
 )
-def test_arrays_that_the_run_did_not_write_are_refused(tmp_path, name, settings, kind, changed):
+def test_arrays_that_the_run_did_not_write_are_refused(tmp_path, name, settings, changed):
     made = ranker(name, **settings).fit(DATA, checkpoint=Checkpoint(tmp_path, every=2))
     for file in sorted(tmp_path.glob("state-*"))[1:]:
         file.unlink()
-    renamed(min(tmp_path.glob(f"{kind}-*")), **changed)
+    renamed(min(tmp_path.glob("state-*")), **changed)
     with pytest.raises(DataError, match=r"checkpoint|tree|the array"):
         made.fit(DATA, checkpoint=Checkpoint(tmp_path, every=2, resume=True))
 
 
-def test_a_state_that_counts_more_files_than_there_are_is_passed_over(tmp_path):
+def test_a_state_without_its_round_is_skipped(tmp_path):
     folder = written(tmp_path)
-    at = np.array([15, 2**62], np.int64)
-    renamed(max(folder.glob("state-*")), **{"checkpoint.at": at})
-    assert Checkpoint(folder, resume=True).begin(RECEIPT).round == 10
+    renamed(max(folder.glob("state-*")), **{"checkpoint.round": np.array([15, 2**62])})
+    assert found(folder)[0] == 10
 
 
 def written(folder, rounds=(5, 10, 15)):
-    """A folder in which a state and an addition were kept at each of ``rounds``."""
+    """Return a folder with a state of each of ``rounds``, of which the last two remain."""
     kept = Checkpoint(folder, every=5)
     assert kept.begin(RECEIPT) is None
     for t in rounds:
-        kept.write(t, {"w": np.full(3, float(t))}, {"new": np.array([t], np.int8)})
+        kept.write(t, {"w": np.full(3, float(t))})
     return folder
 
 
@@ -80,30 +79,27 @@ def found(folder, receipt=RECEIPT):
     return Checkpoint(folder, resume=True).begin(receipt)
 
 
-def names(folder, kind):
-    return sorted(path.name for path in folder.glob(f"{kind}-*"))
+def names(folder):
+    return sorted(path.name for path in folder.glob("state-*"))
 
 
-def test_the_last_state_comes_back_with_all_that_was_added(tmp_path):
-    kept = found(written(tmp_path))
-    assert kept.round == 15
-    assert list(kept.state) == ["w"]
-    assert kept.state["w"].tolist() == [15.0] * 3
-    assert [part["new"].tolist() for part in kept.added] == [[5], [10], [15]]
-    assert kept.added[0]["new"].dtype == np.int8
+def test_the_last_state_is_returned_with_its_round(tmp_path):
+    number, state = found(written(tmp_path))
+    assert number == 15
+    assert list(state) == ["w"]
+    assert state["w"].tolist() == [15.0] * 3
 
 
-def test_two_states_stay_and_every_addition(tmp_path):
+def test_two_states_are_kept(tmp_path):
     written(tmp_path, range(5, 50, 5))
-    assert len(names(tmp_path, "state")) == 2
-    assert len(names(tmp_path, "added")) == 9
+    assert len(names(tmp_path)) == 2
 
 
 def test_a_checkpoint_is_due_at_first_and_every_so_many_rounds(tmp_path):
     kept = Checkpoint(tmp_path, every=5)
     kept.begin(RECEIPT)
     assert kept.due(1)
-    kept.write(1, {}, None)
+    kept.write(1, {})
     assert [t for t in range(1, 9) if kept.due(t)] == [6, 7, 8]
     kept = Checkpoint(tmp_path, every=3, resume=True)
     kept.begin(RECEIPT)
@@ -112,35 +108,31 @@ def test_a_checkpoint_is_due_at_first_and_every_so_many_rounds(tmp_path):
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
 def test_a_damaged_state_is_skipped_for_the_one_before(harm, tmp_path):
-    path = tmp_path / names(written(tmp_path), "state")[-1]
+    path = tmp_path / names(written(tmp_path))[-1]
     content = bytearray(path.read_bytes())
     if harm == "flip":
         content[-1] ^= 1
     path.write_bytes({"cut": content[:-7], "flip": content, "empty": b""}[harm])
-    kept = found(tmp_path)
-    assert kept.round == 10
-    assert [part["new"].tolist() for part in kept.added] == [[5], [10]]
-    assert len(names(tmp_path, "added")) == 2  # the third belongs to a state that is gone
-    assert len(names(tmp_path, "state")) == 1
+    assert found(tmp_path)[0] == 10
+    assert len(names(tmp_path)) == 1
 
 
-def test_a_state_whose_additions_are_damaged_does_not_count(tmp_path):
-    last = tmp_path / names(written(tmp_path), "added")[-1]
-    last.write_bytes(last.read_bytes()[:-1])
-    assert found(tmp_path).round == 10
-    first = tmp_path / names(tmp_path, "added")[0]
-    first.write_bytes(b"")
-    assert found(tmp_path) is None  # nothing is left to go on from
-    assert not names(tmp_path, "added")
+def test_without_any_complete_state_the_run_starts_again(tmp_path):
+    for name in names(written(tmp_path)):
+        (tmp_path / name).write_bytes(b"")
+    assert found(tmp_path) is None
+    assert not names(tmp_path)
 
 
-def test_an_addition_without_its_state_is_forgotten(tmp_path):
+def test_states_after_the_one_that_is_resumed_are_replaced(tmp_path):
     written(tmp_path)
-    (tmp_path / names(tmp_path, "state")[-1]).unlink()  # killed between the two
+    last = tmp_path / names(tmp_path)[-1]
+    last.write_bytes(b"")
     kept = Checkpoint(tmp_path, every=5, resume=True)
-    assert kept.begin(RECEIPT).round == 10
-    kept.write(15, {"w": np.zeros(3)}, {"new": np.array([16], np.int8)})
-    assert [part["new"].tolist() for part in found(tmp_path).added] == [[5], [10], [16]]
+    assert kept.begin(RECEIPT)[0] == 10
+    kept.write(15, {"w": np.zeros(3)})
+    number, state = found(tmp_path)
+    assert (number, state["w"].tolist()) == (15, [0.0] * 3)
 
 
 def test_half_written_files_go_and_those_of_others_stay(tmp_path):
@@ -148,7 +140,7 @@ def test_half_written_files_go_and_those_of_others_stay(tmp_path):
     half = tmp_path / ".state-000004-0123456789abcdef.safetensors.77.88.partial"
     half.write_bytes(b"half")
     (tmp_path / "notes.txt").write_text("mine")
-    assert found(tmp_path).round == 15
+    assert found(tmp_path)[0] == 15
     assert not half.exists()
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
@@ -183,7 +175,7 @@ def test_files_without_a_receipt_are_not_touched(tmp_path):
     for resume in (False, True):
         with pytest.raises(UsageError, match=r"without the receipt\.json .* choose another folder"):
             Checkpoint(tmp_path, resume=resume).begin(RECEIPT)
-    assert len(names(tmp_path, "added")) == 3
+    assert len(names(tmp_path)) == 2
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path, monkeypatch):
@@ -194,7 +186,7 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path, monkeypatch):
     kept.begin(RECEIPT)
     monkeypatch.setattr(module.os, "fsync", full)
     with pytest.raises(DataError, match=r"state-000001.* cannot be written: No space left"):
-        kept.write(1, {"w": np.zeros(3)}, None)
+        kept.write(1, {"w": np.zeros(3)})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "receipt.json"]
 
 
@@ -230,7 +222,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
         ),
         ({"training data": "bb"}, "the training data is not the same"),
         ({"validation data": "cc"}, "the validation data was none and is given"),
-        ({"start": "dd"}, "the start was none and is given"),
+        ({"init_model": "dd"}, "the init_model was none and is given"),
         ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
         ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
         ({"libraries": {}}, "was written with numpy 2, this is None"),
@@ -239,7 +231,7 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
 def test_another_run_is_refused_and_what_differs_is_named(change, sentence, tmp_path):
     with pytest.raises(UsageError, match=sentence):
         found(written(tmp_path), {**RECEIPT, **change})
-    assert found(tmp_path).round == 15  # and nothing was touched
+    assert found(tmp_path)[0] == 15  # and nothing was changed
 
 
 def test_a_receipt_that_cannot_be_read_is_reported(tmp_path):

@@ -18,7 +18,7 @@ def test_they_see_what_the_curves_record():
     fitted = mart().fit(TRAIN, eval_set={"b": TRAIN, "a": VALID}, callbacks=[seen.append])
     assert [one.number for one in seen] == list(range(1, 13))
     assert [one.loss for one in seen] == fitted.curve_["loss"]
-    for name in ("train", "a", "b"):
+    for name in ("a", "b"):
         curve = fitted.evals_result_[name]["ndcg@10"]
         assert [one.metrics[name] for one in seen] == curve
     assert seen[-1].best_iteration == fitted.best_iteration_

@@ -1,4 +1,4 @@
-"""What selects a model counts ties as the mean over their orders, whatever the report does."""
+"""Models are selected by metrics that average over the orders of ties, unlike some reports."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,12 +9,13 @@ import pytest
 from rankwright.comparison.auto import auto
 from rankwright.comparison.baselines import best_feature
 from rankwright.comparison.tune import judged
+from rankwright.core.types import Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import metric
 from rankwright.metrics.convention import CONVENTIONS
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
-from rankwright.rankers.selection import Selection
+from rankwright.rankers.fitting import EarlyStopping, EvaluationHistory, UserCallbacks
 from rankwright.ranklib.flags import Flags
 from rankwright.ranklib.metrics import RankLibMetric
 from rankwright.ranklib.training import make_ranker
@@ -37,76 +38,90 @@ def shuffled(data, seed=0):
     return replace(data, X=data.X[mixed], y=data.y[mixed])
 
 
+def history(name, data, convention="standard", **options):
+    return EvaluationHistory(name, convention, {"valid": data}, **options)
+
+
+def a_round(number, scores):
+    return Round(number, 0.5, scores, model=lambda: None)
+
+
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_a_round_of_equal_scores_is_not_the_best(convention):
     """In file order equal scores are the ideal ranking here; on average they are a poor one."""
     data = best_first()
-    callback = Selection("ndcg@3", convention, data, data)
-    equal, good = np.zeros(data.n_documents), data.X[:, 0]
-    callback.on_iteration(1, 0.0, equal, equal)
-    callback.on_iteration(2, 0.0, good, good)
-    assert callback.best() == 2
-    first, second = callback.curve["valid ndcg@3"]
+    record = history("ndcg@3", data, convention)
+    equal = np.zeros(data.n_documents)
+    record(a_round(1, equal))
+    record(a_round(2, data.X[:, 0]))
+    assert record.best == 2
+    first, second = record.curve["valid ndcg@3"]
     assert first < second < evaluate(data, equal, FILE, convention=convention)[FILE] == 1.0
 
 
-def test_early_stopping_goes_by_the_averaged_curve():
+def test_early_stopping_uses_the_averaged_curve():
     data = best_first()
-    callback = Selection("ndcg@3", "lightgbm", data, data, early_stopping_rounds=1)
-    assert not callback.on_iteration(1, 0.0, None, np.zeros(data.n_documents))
-    assert not callback.on_iteration(2, 0.0, None, data.X[:, 0])
-    assert callback.on_iteration(3, 0.0, None, np.zeros(data.n_documents))
+    record = history("ndcg@3", data, "lightgbm")
+    stops = EarlyStopping(record, 1)
+    ended = []
+    for number, scores in enumerate([np.zeros(data.n_documents), data.X[:, 0]] * 2, start=1):
+        record(a_round(number, scores))
+        ended.append(stops(a_round(number, scores)))
+    assert ended == [False, False, True, True]
 
 
-def test_auto_goes_by_the_smoothed_curve_and_ends_fifty_rounds_after_its_maximum():
-    """A lucky round among poor ones is not the best; a hill is, at its top."""
+def test_auto_uses_the_smoothed_curve_and_ends_fifty_rounds_after_its_maximum():
+    """A lucky round among poor ones is not the best; the top of a hill is."""
     data = best_first()
     worst = -data.X[:, 0]
-    callback = Selection("ndcg@3", "standard", data, data, early_stopping_rounds="auto")
-    raw = Selection("ndcg@3", "standard", data, data, early_stopping_rounds=60)
+    record, raw = history("ndcg@3", data, smooths=True), history("ndcg@3", data)
+    stops = EarlyStopping(record, 50)
     mix = np.linspace(0.0, 1.0, 31)
     ended = None
     for t in range(1, 200):
         share = mix[30 - min(30, abs(t - 40))]  # a hill around round 40
         scores = data.y * share + worst * (1.0 - share) if t != 5 else 3.0 * data.y
-        raw.on_iteration(t, 0.0, None, scores)
-        if callback.on_iteration(t, 0.0, None, scores):
+        for one in (raw, record):
+            one(a_round(t, scores))
+        if stops(a_round(t, scores)):
             ended = t
             break
-    curve = np.array(callback.curve["valid ndcg@3"])
+    curve = np.array(record.curve["valid ndcg@3"])
     plain = [curve[max(0, t - 10) : t + 11].mean() for t in range(len(curve))]
-    assert callback.best() == 1 + int(np.argmax(plain))
-    assert ended == callback.best() + 50
-    assert raw.best() == 5 < 30 < callback.best() < 50
+    assert record.best == 1 + int(np.argmax(plain))
+    assert ended == record.best + 50
+    assert raw.best == 5 < 30 < record.best < 50
 
 
-def test_auto_minimises_where_less_is_better():
+def test_auto_minimises_a_metric_that_falls_as_rankings_improve():
     data = best_first()
-    callback = Selection("pair_error", "standard", data, data, early_stopping_rounds="auto")
+    record = history("pair_error", data, smooths=True)
     for t in range(1, 40):
-        callback.on_iteration(t, 0.0, None, data.y if t > 20 else -data.y)
-    assert callback.best() > 20
+        record(a_round(t, data.y if t > 20 else -data.y))
+    assert record.best > 20
 
 
-def test_a_rule_in_the_name_of_the_metric_is_obeyed():
+def test_a_rule_of_ties_in_the_name_of_the_metric_is_used():
     data = best_first()
-    callback = Selection(FILE, "standard", data, data)
-    callback.on_iteration(1, 0.0, None, np.zeros(data.n_documents))
-    callback.on_iteration(2, 0.0, None, data.X[:, 0])
-    assert callback.best() == 1
+    record = history(FILE, data)
+    record(a_round(1, np.zeros(data.n_documents)))
+    record(a_round(2, data.X[:, 0]))
+    assert record.best == 1
 
 
 def test_callbacks_see_the_last_metrics_and_only_true_ends_the_run():
     data, seen = best_first(), []
     ends = [None, False, 1, True]  # 1 is a number, such as that of the iteration
-    callbacks = [seen.append, lambda now: ends[now.number - 1]]
-    callback = Selection("ndcg@3", "standard", data, data, callbacks=callbacks)
+    record = history("ndcg@3", data)
+    users = UserCallbacks(record, [seen.append, lambda now: ends[now.number - 1]])
     random = np.random.default_rng(0).normal(size=data.n_documents)
     every = [random, np.zeros(data.n_documents), random, data.X[:, 0]]
-    ended = [callback.on_iteration(t, 0.5, s, s) for t, s in enumerate(every, 1)]
+    ended = []
+    for t, scores in enumerate(every, start=1):
+        record(a_round(t, scores))
+        ended.append(users(a_round(t, scores)))
     assert ended == [False, False, False, True]
-    for name in ("train", "valid"):
-        assert [now.metrics[name] for now in seen] == callback.curve[f"{name} ndcg@3"]
+    assert [now.metrics["valid"] for now in seen] == record.curve["valid ndcg@3"]
     assert [now.best_iteration for now in seen][-1] == 4
 
 

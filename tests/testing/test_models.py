@@ -1,4 +1,4 @@
-"""`check_model` names the property that a model breaks."""
+"""`check_model` names the check that a model fails."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rankwright.errors import ContractError
-from rankwright.testing import check_model, model_checks
+from rankwright.models import Round
+from rankwright.testing import check_model
 
 
 @dataclass(frozen=True)
@@ -21,51 +22,78 @@ class FittedFeature:
 
 @dataclass(frozen=True)
 class FirstFeature:
-    """A model without parameters to learn, as short as one can be."""
+    """A model without parameters to learn; subclasses break one promise each."""
 
-    def fit(self, loss, data, *, callback, start=None, random_state=0, n_jobs=None):
-        fitted = FittedFeature(data.n_features)
-        return self.shown(fitted, loss.bind(data).value(fitted.scores(data.X)), data, callback)
+    def weights(self):
+        return [1.0]
 
-    def shown(self, fitted, value, data, callback):
-        valid = None if callback.valid is None else fitted.scores(callback.valid.X)
-        callback.on_iteration(1, value, fitted.scores(data.X), valid)
-        return fitted
-
-
-class Silent(FirstFeature):
-    def shown(self, fitted, value, data, callback):
-        return fitted
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
+        bound = loss.bind(data)
+        for number, weight in enumerate(self.weights(), start=1):
+            fitted = FittedFeature(data.n_features, weight)
+            value = bound.value(fitted.scores(data.X))
+            valid_scores = None if valid is None else fitted.scores(valid.X)
+            yield Round(number, value, valid_scores, model=lambda fitted=fitted: fitted)
 
 
-class Worst(FirstFeature):
-    def shown(self, fitted, value, data, callback):
-        return super().shown(FittedFeature(data.n_features, -1.0), value, data, callback)
+class WithoutRounds(FirstFeature):
+    def weights(self):
+        return []
 
 
-class KeepsLast(FirstFeature):
-    def shown(self, fitted, value, data, callback):
-        for t in range(1, 6):
-            valid = None if callback.valid is None else t * fitted.scores(callback.valid.X)
-            callback.on_iteration(t, value, None, valid)
-        return FittedFeature(data.n_features, 5.0)
+class Reversed(FirstFeature):
+    def weights(self):
+        return [-1.0]
 
 
 @dataclass(frozen=True)
-class Restless(FirstFeature):
+class Unseeded(FirstFeature):
     rng: Any = field(default_factory=lambda: np.random.default_rng(0), repr=False)
 
-    def shown(self, fitted, value, data, callback):
-        one = FittedFeature(data.n_features, float(self.rng.uniform(1, 2)))
-        return super().shown(one, value, data, callback)
+    def weights(self):
+        return [float(self.rng.uniform(1, 2))]
 
 
-class Choosy:
-    def fit(self, loss, data, *, callback, start=None, random_state=0, n_jobs=None):
+class WithoutScores(FirstFeature):
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
+        yield from super().rounds(loss, data)
+
+
+class FromZero(FirstFeature):
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
+        for round_ in super().rounds(loss, data, valid):
+            yield Round(0, round_.loss, round_.valid_scores, round_.model)
+
+
+class LastModelOnly(FirstFeature):
+    def weights(self):
+        return [1.0, 2.0, 3.0]
+
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
+        latest = []
+        for round_ in super().rounds(loss, data, valid):
+            latest[:] = [round_.model()]
+            yield Round(round_.number, round_.loss, round_.valid_scores, lambda: latest[0])
+
+
+class ForgetsItsState(LastModelOnly):
+    resumable = True
+
+    def rounds(
+        self, loss, data, valid=None, *, start=None, resume=None, random_state=0, n_jobs=None
+    ):
+        for round_ in FirstFeature.rounds(self, loss, data, valid):
+            yield Round(round_.number, round_.loss, round_.valid_scores, round_.model, state=dict)
+            if resume is not None:
+                return
+
+
+class TakesNoLoss(FirstFeature):
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
         raise ContractError("no loss suits it.")
 
 
-def test_a_model_of_ones_own_passes():
+def test_an_own_model_passes():
     check_model(FirstFeature())
     check_model("linear")
 
@@ -74,20 +102,16 @@ def test_a_model_of_ones_own_passes():
     ("broken", "sentence"),
     [
         (object(), "it has no method rounds"),
-        (Choosy(), "it refuses all of the losses ranknet, squared, .*: no loss suits it"),
-        (Worst(), "model 'Worst' breaks the contract 'The model has fit.* its NDCG@10 on the tra"),
-        (Restless(), "'The same random_state gives the same bits, .* the score of a second fit is"),
-        (Silent(), "'The callback is shown every iteration .*': on_iteration was never called"),
+        (TakesNoLoss(), "it refuses all of the losses ranknet, squared, .*: no loss suits it"),
+        (Reversed(), "model 'Reversed' breaks the contract 'The model has rounds.* its NDCG@10"),
+        (Unseeded(), "'The same random_state gives the same bits, .* the score of a second fit is"),
+        (WithoutRounds(), "rounds yields no round"),
+        (WithoutScores(), "'Rounds count from 1.*': round 1 has no scores of the validation data"),
+        (FromZero(), r"the numbers of the rounds are \[0\], not 1, 2"),
+        (LastModelOnly(), "'The model of a round, .* valid_scores of round 1"),
+        (ForgetsItsState(), "'A run that is resumed .* the score of the resumed model"),
     ],
 )
-def test_check_model_names_the_property_that_fails(broken, sentence):
+def test_check_model_names_the_check_that_fails(broken, sentence):
     with pytest.raises(ContractError, match=sentence):
         check_model(broken)
-
-
-def test_a_model_that_keeps_another_iteration_or_goes_on_is_found():
-    checks = {check.__name__: check for check in model_checks(KeepsLast())}
-    with pytest.raises(ContractError, match="that shown for iteration 1"):
-        checks["check_best_iteration"](KeepsLast())
-    with pytest.raises(ContractError, match="it went on to iteration 5"):
-        checks["check_stop"](KeepsLast())

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwright.models import Round
+
 
 @dataclass(frozen=True)
 class FittedFeature:
@@ -32,8 +34,8 @@ class OneFeature:
 
     steps: int = 5
 
-    def fit(self, loss, data, *, callback, start=None, random_state=0, n_jobs=None):
-        """Try every feature with every weight."""
+    def rounds(self, loss, data, valid=None, *, start=None, random_state=0, n_jobs=None):
+        """Yield one round, which has tried every feature with every weight."""
         bound = loss.bind(data, n_jobs=n_jobs)
         tried = []
         for feature in range(data.n_features):
@@ -42,9 +44,8 @@ class OneFeature:
                 tried.append((bound.value(one.scores(data.X)), feature, float(weight)))
         value, feature, weight = min(tried)
         fitted = FittedFeature(feature, weight, data.n_features)
-        valid = None if callback.valid is None else fitted.scores(callback.valid.X)
-        callback.on_iteration(1, value, fitted.scores(data.X), valid)
-        return fitted
+        valid_scores = None if valid is None else fitted.scores(valid.X)
+        yield Round(1, value, valid_scores, model=lambda: fitted)
 
     @staticmethod
     def restore(arrays, texts, n_features):
