@@ -147,8 +147,8 @@ def _suits(name: str, traits: Traits) -> bool:
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
     """Return the ``needs`` that are not among these traits."""
     described = [need for need in NEEDS if need in needs]
-    others = sorted(needs - NEEDS.keys())
-    return [need for need in (*described, *others) if not getattr(traits, need, False)]
+    undescribed = sorted(needs - NEEDS.keys())
+    return [need for need in (*described, *undescribed) if not getattr(traits, need, False)]
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:

@@ -9,7 +9,7 @@ compared with a mean over documents); (1) cancels the size, so one rate, in unit
 weights, fits all losses, smooth or not, even if the gradient is not the gradient of any function.
 Steps shrink like 1/sqrt(t).
 
-The result is the mean of the weights with weight t, in which the noise of single steps cancels.
+The result is the mean of the weights with weight t, so that the noise of single steps cancels.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class SGD(Part):
     batch_size
         Queries in a step.
     averaging
-        Return the mean of the weights over all steps, in which later steps count more; False: the
-        last weights.
+        Return the mean of the weights over all steps, with larger weights for later steps; False:
+        the last weights.
     random_state
         Seed of the batches.
 

@@ -13,7 +13,7 @@ small compared with the gradient:
 so that the last steps converge superlinearly. The step is taken if the decrease of the objective is
 at least a small share of the decrease predicted by (1); the region grows or shrinks with that share
 (`lin2008trust`, Algorithms 1 and 2). Across a kink of the gradient, as of squared hinges, the
-decrease is far below the prediction. The step is then shortened to the point at which the
+decrease is far below the prediction. The step is then shortened until the
 derivative along it has nearly vanished, and the region keeps its size, because shrinking it at
 every kink would make the run slow.
 """
@@ -93,7 +93,7 @@ class TRON(Part):
                 w, value = w + p, reached
                 g, ahead = ahead, g
             else:
-                problem.grad(w, g)  # the next Hessian products are those at w
+                problem.grad(w, g)  # the next Hessian products are at w
         optimality = float(np.abs(g).max(initial=0.0))
         return SolveResult(w, value, optimality, len(curve), stopped, curve)
 
