@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Part, part_name
+from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -193,12 +193,12 @@ class Linear(Part):
 
     takes_solver: ClassVar[bool] = True
 
-    l2: float | str = 1e-3
-    l1: float | str = 0.0
+    l2: float | Auto = 1e-3
+    l1: float | Auto = 0.0
     scale: bool = True
-    missing: str | None = None
-    max_iter: int | str = "auto"
-    tol: float | str = "auto"
+    missing: Missing = None
+    max_iter: Count | Auto = "auto"
+    tol: NonNegative | Auto = "auto"
 
     def rounds(
         self,

@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, CutProblem, SolveResult
 from rankwright.errors import UsageError
 from rankwright.solvers.planes import Planes
@@ -71,8 +71,8 @@ class Bundle(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
 
     def solve(self, problem: CutProblem, start: F64 | None = None) -> CutResult:
         """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""

@@ -20,11 +20,11 @@ A path of falling l1 is fast if each problem starts from the weights of the prev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 
 _FIRST = 100  # columns of the first working set
@@ -68,9 +68,9 @@ class Coordinate(Part):
     needs: ClassVar[frozenset[str]] = frozenset({"columns"})
     by_column: ClassVar[bool] = True
 
-    tol: float = 1e-6
-    max_iter: int = 500
-    step: str = "log1p"
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
+    step: Literal["log1p", "bound"] = "log1p"
 
     def solve(self, problem: ColumnProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, SolveResult, StochasticProblem
 
@@ -92,8 +92,8 @@ class Online(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
-    tol: float = 1e-3
-    max_iter: int = 50
+    tol: NonNegative = 1e-3
+    max_iter: Count = 50
     averaging: bool = True
     random_state: int = 0
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part, Positive
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
 from rankwright.solvers.online import has_converged
@@ -54,10 +54,10 @@ class SGD(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
-    tol: float = 1e-3
-    max_iter: int = 100
-    learning_rate: float = 0.1
-    batch_size: int = 8
+    tol: NonNegative = 1e-3
+    max_iter: Count = 100
+    learning_rate: Positive = 0.1
+    batch_size: Count = 8
     averaging: bool = True
     random_state: int = 0
 

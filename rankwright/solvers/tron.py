@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the predicted decrease
@@ -54,8 +54,8 @@ class TRON(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "hess_vec"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
 
     def solve(self, problem: NewtonProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
