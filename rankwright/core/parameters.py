@@ -58,10 +58,6 @@ class Part:
         """Return the parameters by name, as scikit-learn asks for them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
-    def check(self) -> None:
-        """Raise if a parameter has an invalid value."""
-        check_parameters(self)
-
     def __repr__(self) -> str:
         given = []
         for field in fields(self):  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Part, Positive
+from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -81,7 +81,7 @@ class Additive(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        Part.check(self)
+        check_parameters(self)
         whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
         if not (whole or self.n_candidates == "all"):
             raise UsageError(

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Count, Missing, NonNegative, Part
+from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix, Round
@@ -98,6 +98,10 @@ class CoordinateAscent(Part):
 
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Raise for parameters out of range."""
+        check_parameters(self)
 
     def can_continue(self, fitted: FittedModel) -> bool:
         """Return whether ``start=`` takes this fitted model."""

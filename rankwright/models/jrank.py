@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import Auto, Count, Part, Positive
+from rankwright.core.parameters import Auto, Count, Part, Positive, check_parameters
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, AnyArray, Loss, Round
 from rankwright.data.content import in_content_order
@@ -175,7 +175,7 @@ class JRank(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        Part.check(self)
+        check_parameters(self)
         for name in self.users:
             if name not in USERS:
                 raise UsageError(unknown("kernel of users", str(name), USERS))

@@ -34,7 +34,15 @@ from scipy.linalg import eigh
 
 from rankwright.core.checks import ArraySpec
 from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, Positive
+from rankwright.core.parameters import (
+    Auto,
+    Count,
+    Missing,
+    NonNegative,
+    Part,
+    Positive,
+    check_parameters,
+)
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Round, SolveResult
@@ -323,7 +331,7 @@ class Kernel(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        Part.check(self)
+        check_parameters(self)
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise UsageError(unknown("kernel", str(self.kernel), KERNELS))
 

@@ -53,7 +53,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Auto, Count, Missing, Part, Positive
+from rankwright.core.parameters import Auto, Count, Missing, Part, Positive, check_parameters
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix, Loss, Round
@@ -268,7 +268,7 @@ class PassiveAggressiveLinear(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        Part.check(self)
+        check_parameters(self)
         if not 0.0 < self.C < np.inf:
             raise UsageError(f"C, the longest step, must be above 0, not {self.C}.")
 
