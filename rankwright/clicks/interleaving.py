@@ -74,7 +74,7 @@ from rankwright.core.order import ranking
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.parameters import (
     Part,
-    check_kinds,
+    check_parameters,
     check_whole,
     check_zero_or_more,
     params_of,
@@ -389,7 +389,7 @@ class _Method(Part):
 
     def check(self, n_rankers: int) -> None:
         """Raise unless the parameters are sound, and right for so many rankers."""
-        check_kinds(self)
+        check_parameters(self)
         check_whole("k", self.k, 1)
         if n_rankers < 2:
             raise UsageError("there is nothing to interleave: give the rankings of two rankers.")

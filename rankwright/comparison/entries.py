@@ -31,7 +31,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from rankwright import registry
 from rankwright.comparison.key_values import parse_parameters
 from rankwright.comparison.result import Entry
-from rankwright.core.parameters import PARTS, both, check_above_zero, check_kind
+from rankwright.core.parameters import PARTS, both, check_above_zero, check_value
 from rankwright.core.types import F64, I64
 from rankwright.data.content import content_digest
 from rankwright.data.frames import column_of, columns_of_features, frame_of_columns
@@ -315,7 +315,7 @@ def checked_auto_options(given: Mapping[str, Any], what: str = "parameters") -> 
     if given.get("time_limit") is not None:
         check_above_zero("time_limit", given["time_limit"])
     if "ensemble" in given:
-        check_kind("ensemble", given["ensemble"], ["bool"])
+        check_value("ensemble", given["ensemble"], bool)
     return dict(given)
 
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from rankwright.core.parameters import check_kind, params_of, seed_of
+from rankwright.core.parameters import check_value, params_of, seed_of
 from rankwright.core.rng import stream
 from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
@@ -223,7 +223,7 @@ def checked_space(
 ) -> dict[str, Any]:
     """Return what `tune` searches; what it would refuse is reported here, without any data."""
     import_optuna()
-    check_kind("the number of trials", trials, ["int"])
+    check_value("the number of trials", trials, int)
     if trials < 1:
         raise UsageError(f"the number of trials must be 1 or more, not {trials}.")
     if space is not None:
@@ -246,7 +246,7 @@ def checked_folds(folds: int | None, has_valid: bool) -> int:
             "valid and folds both judge the trials; give a validation set, or folds to "
             "cross-validate on the training data."
         )
-    check_kind("folds", folds, ["int"])
+    check_value("folds", folds, int)
     if folds < 2:
         raise UsageError(f"folds must be 2 or more, not {folds}.")
     return folds

@@ -1,21 +1,21 @@
 """Losses, models and solvers as values: parameters stored as given, read, and changed in copies.
 
 A part is a frozen dataclass on `Part`; any other object with ``get_params`` or dataclass fields is
-as good. Constructors check nothing: `check_kinds` and the part's own ``bind``, ``fit`` or ``solve``
-do, when work begins.
+as good. Constructors check nothing: `check_parameters` does, when work begins.
 """
 
 from __future__ import annotations
 
 import copy
+import difflib
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -25,19 +25,16 @@ from rankwright.errors import UsageError, quoted
 PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 """The parameters of a ranker that are parts, and the kind of each in the registry."""
 
-_LEAST = {
-    "n_estimators": 1,
-    "n_bags": 1,
-    "n_rounds": 1,
-    "n_generations": 1,
-    "epochs": 1,
-    "batch_size": 1,
-    "max_iter": 1,
-    "num_leaves": 2,
-    "early_stopping_rounds": 1,
+_KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    tuple: "a sequence",
+    Sequence: "a sequence",
+    Mapping: "a mapping",
+    Callable: "a function",
 }
-_ABOVE_ZERO = ("learning_rate",)
-_KINDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 
 
 class Part:
@@ -137,7 +134,11 @@ def part_name(kind: str, part: Any) -> str:
     return registry.name_of(kind, type(part)) or type(part).__name__
 
 
-# --- types of parameters --------------------------------------------------------------------------
+# --- types and constraints of parameters ----------------------------------------------------------
+#
+# The type of a field declares its values, for example ``Literal["squared", "hinge"]``,
+# ``float | Literal["auto"]`` or ``Annotated[float, check]``, in which ``check(name, value)`` raises
+# for a value out of range. `check_parameters` is called when work begins.
 
 
 @cache
@@ -147,57 +148,82 @@ def declared_types(cls: type) -> dict[str, Any]:
     source: Any = owner if "__dataclass_fields__" in vars(owner) else owner.__init__  # type: ignore[misc]
     try:
         return get_type_hints(source, include_extras=True)
-    except NameError:  # a type of another package that is imported only for type checkers
+    except (NameError, TypeError):  # a plug-in that imports a type only for type checkers
         return {}
 
 
-def type_options(declared: Any) -> set[Any]:
+def type_options(declared: Any) -> list[Any]:
     """Return the alternatives of a declared type."""
     if isinstance(declared, UnionType) or get_origin(declared) is Union:
-        return {option for part in get_args(declared) for option in type_options(part)}
-    return {declared}
+        return [option for part in get_args(declared) for option in type_options(part)]
+    return [declared]
 
 
-# --- what kind each parameter is ------------------------------------------------------------------
+def base_type(option: Any) -> Any:
+    """Return a type without its constraints."""
+    return get_args(option)[0] if get_origin(option) is Annotated else option
 
 
-def check_kinds(part: Any) -> None:
-    """Refuse values that are not of the kind that the fields of a dataclass say they are."""
-    if not is_dataclass(part):
-        return
-    for field in fields(part):
-        value = getattr(part, field.name)
-        written = field.type.__name__ if isinstance(field.type, type) else str(field.type)
-        kinds = [kind.strip() for kind in written.split("|")]
-        if value is not None and set(kinds) <= {*_KINDS, "None"}:
-            check_kind(field.name, value, kinds)
-        check_range(field.name, value)
+def check_parameters(part: Any) -> None:
+    """Raise if a parameter of a loss, model, solver or metric has an invalid value."""
+    kind: Any = type(part)
+    loss, types = registry.name_of("losses", kind), declared_types(kind)
+    for name, value in params_of(part).items():
+        if name in types:
+            check_value(f"{loss}'s {name}" if loss else name, value, types[name])
 
 
-def check_kind(name: str, value: Any, kinds: list[str]) -> None:
-    """Raise unless ``value`` is of one of the ``kinds``: int, float, str or bool."""
-    boolean = type(value).__name__ in ("bool", "bool_")  # Python's, and NumPy's of 2.x and 1.x
-    whole = isinstance(value, Integral) and not boolean
-    fits = {
-        "int": whole,
-        "float": whole or (isinstance(value, Real) and not boolean),
-        "str": isinstance(value, str),
-        "bool": boolean,
-    }
-    if not any(fits[kind] for kind in kinds if kind in fits):
-        wanted = " or ".join(_KINDS[kind] for kind in kinds if kind in _KINDS)
-        raise UsageError(f"{name} must be {wanted}, not {value!r}.")
+def check_value(name: str, value: Any, declared: Any) -> None:
+    """Raise unless ``value`` is of a declared type and satisfies its constraints."""
+    options = type_options(declared)
+    matching = [option for option in options if _is_instance(value, base_type(option))]
+    required = [option for option in options if option is not type(None)]
+    if not matching:
+        matching = required if len(required) == 1 else []  # its check reports the type as well
+        if not any(get_origin(option) is Annotated for option in matching):
+            raise UsageError(f"{name} must be {_expected(options, value)}")
+    if all(get_origin(option) is Annotated for option in matching):
+        for option in matching:
+            for check in get_args(option)[1:]:
+                check(name, value)
 
 
-def check_range(name: str, value: Any) -> None:
-    """Raise where a number is out of the range that its name has everywhere."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return
-    value = float(value)
-    if name in _LEAST and value < _LEAST[name]:
-        raise UsageError(f"{name} must be {_LEAST[name]} or more, not {value:g}.")
-    if name in _ABOVE_ZERO and not value > 0:
-        raise UsageError(f"{name} must be above 0, not {value:g}.")
+def _is_instance(value: Any, kind: Any) -> bool:
+    """Return whether ``value`` is of a type; numbers of NumPy and any sequence are accepted."""
+    if kind is Any:
+        return True
+    origin, of = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_instance(value, base_type(option)) for option in type_options(kind))
+    boolean = isinstance(value, bool | np.bool_)
+    if origin is Literal:
+        return any(same(value, choice) for choice in of)
+    if kind is int:
+        return isinstance(value, Integral) and not boolean
+    if kind is float:
+        return isinstance(value, Real) and not boolean
+    if kind is bool:
+        return boolean
+    if origin in (tuple, Sequence):
+        sequence = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+        return sequence and all(_is_instance(item, of[0]) for item in value)
+    return isinstance(value, origin or kind)
+
+
+def _expected(options: list[Any], value: Any) -> str:
+    """Return the rest of an error message: accepted types and choices, and the value."""
+    choices = [x for option in options if get_origin(option) is Literal for x in get_args(option)]
+    if all(get_origin(option) is Literal for option in options):
+        close = difflib.get_close_matches(str(value), choices, 1)
+        hint = f"; did you mean {close[0]}?" if close else "."
+        return f"{either(choices)}, not {value!r}{hint}"
+    kinds = [base_type(option) for option in options if get_origin(option) is not Literal]
+    types = [get_origin(kind) or kind for kind in kinds if kind is not type(None)]
+    words = [_KINDS.get(kind, f"a {kind.__name__}") for kind in types]
+    words += [repr(choice) for choice in choices]
+    if choices and type(None) in kinds:
+        words.append("None")
+    return f"{either(words)}, not {value!r}."
 
 
 # --- what other libraries call it -----------------------------------------------------------------
@@ -318,9 +344,7 @@ LARGEST_WHOLE = 2**63 - 1
 """Largest whole number that kernels take."""
 
 
-# --- values that make no sense, refused ------------------------------------------------------
-#
-# Each with one sentence that says what would make sense.
+# --- checks of values --------------------------------------------------------------------------
 
 
 def check_above_zero(name: str, value: Any) -> None:
@@ -352,6 +376,26 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
         raise UsageError(f"{name} must be {either(names)}, not '{value}'.")
 
 
+def check_share(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a number above 0 and at most 1."""
+    if not (_is_finite(value) and 0 < value <= 1):
+        raise UsageError(f"{name} must be a share above 0, up to 1 for all, not {value}.")
+
+
+def at_least(least: int) -> Callable[[str, Any], None]:
+    """Return the check of a whole number from ``least``, for a declared type."""
+    return partial(check_whole, least=least)
+
+
+Positive = Annotated[float, check_above_zero]
+NonNegative = Annotated[float, check_zero_or_more]
+Share = Annotated[float, check_share]
+Count = Annotated[int, at_least(1)]
+CountOrZero = Annotated[int, at_least(0)]
+Auto = Literal["auto"]
+Missing = Literal["mean", "zero"] | None
+
+
 def either(names: list[str]) -> str:
     """Return "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -363,7 +407,7 @@ def both(names: list[str]) -> str:
 
 
 def _is_finite(value: Any) -> bool:
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) > sys.float_info.max):
         return False
     return isinstance(value, Real) and math.isfinite(value)
 

@@ -385,6 +385,14 @@ class Round:
     state : callable or None
         Returns the arrays from which ``resume`` continues after this round. None if the model
         cannot be resumed.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.load("digits/train", queries=8, documents=12)
+    >>> rounds = rw.models.Trees(n_estimators=3).rounds(rw.losses.RankNet(), data)
+    >>> [round_.number for round_ in rounds]
+    [1, 2, 3]
     """
 
     number: int

@@ -25,7 +25,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear_query, take
 from rankwright.core.order import numbers_of_runs
-from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
@@ -133,13 +133,13 @@ class AllThreshold(Part):
     Ranker(loss=AllThreshold(margin=0.5))
     """
 
-    margin: float = 1.0
+    margin: Positive = 1.0
 
     traits: ClassVar[Traits] = Traits(family="pointwise", queries=True, convex=True, curvature=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("all_threshold's margin", self.margin)
+        check_parameters(self)
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
         terms = _Terms(begin, row, grade, document_weight(data)[row], float(self.margin))

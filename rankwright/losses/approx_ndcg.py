@@ -29,7 +29,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest, sigmoid
-from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.team import new_floats, owns, shared_range, team_max, team_sum, wait
 from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -218,13 +218,13 @@ class ApproxNDCG(Part):
     Ranker(loss=ApproxNDCG(temperature=0.5))
     """
 
-    temperature: float = 0.1
+    temperature: Positive = 0.1
 
     traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("approx_ndcg's temperature", self.temperature)
+        check_parameters(self)
         args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
         long = bool(data.sizes.max(initial=0) >= LONG)
         return KernelLoss(

@@ -11,8 +11,8 @@ Decided here, for every loss:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -442,24 +442,34 @@ def exp2_of_grades(data: RankingData) -> F64:
     return powers
 
 
-def grade_targets(data: RankingData, targets: str | tuple[float, ...]) -> F64:
+def check_targets(name: str, targets: Any) -> None:
+    """Raise unless ``targets`` is "linear", "gain" or an increasing number for each grade."""
+    if isinstance(targets, str) and targets in ("linear", "gain"):
+        return
+    try:
+        table = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if not table.size:
+        raise UsageError(
+            f"{name} must be linear, gain or a number for each grade, not {targets!r}."
+        )
+    if table.ndim != 1 or not np.isfinite(table).all() or not (np.diff(table) > 0).all():
+        raise UsageError(f"{name} must rise from grade to grade; got {targets!r}.")
+
+
+Targets = Annotated[str | Sequence[float], check_targets]
+
+
+def grade_targets(data: RankingData, targets: str | Sequence[float]) -> F64:
     """Return the target score of each document's grade.
 
     ``"gain"`` is 2^g - 1, ``"linear"`` is g, and a list gives the target of grade 0, 1, 2, …
     """
-    if targets == "gain":
-        return exp2_of_grades(data) - 1.0
-    if targets == "linear":
-        return data.y.copy()
-    try:
-        table = np.asarray(targets, np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"targets must be linear, gain or a number for each grade, not {targets!r}."
-        ) from None
-    if table.ndim != 1 or not np.isfinite(table).all() or not (np.diff(table) > 0).all():
-        raise UsageError(f"targets must rise from grade to grade; got {targets!r}.")
-    grade = data.y.astype(np.int64)
+    check_targets("targets", targets)
+    if isinstance(targets, str):
+        return data.y.copy() if targets == "linear" else exp2_of_grades(data) - 1.0
+    table, grade = np.asarray(targets, np.float64), data.y.astype(np.int64)
     if (grade != data.y).any() or grade.max(initial=0) >= len(table):
         raise DataError(
             f"targets has a value for grades 0 to {len(table) - 1}; the data has grade "

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from rankwright.core.kernels import (
     query_seed,
 )
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import Part, check_whole, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, at_least, check_parameters
 from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import SampledLoss, new_random_key
@@ -246,10 +246,10 @@ class BoltzRank(Part):
     """
 
     metric: AnyMetric = "ndcg"
-    divergence: float = 1.0
-    pair_potential: float = 0.0
-    sharpness: float = 5.0
-    samples: int = 32
+    divergence: NonNegative = 1.0
+    pair_potential: NonNegative = 0.0
+    sharpness: NonNegative = 5.0
+    samples: Annotated[int, at_least(2)] = 32
     random_state: int = 0
 
     traits: ClassVar[Traits] = Traits(
@@ -273,6 +273,4 @@ class BoltzRank(Part):
         return SampledLoss(random_key, _queries, data, lists, terms, curvature=True, n_jobs=n_jobs)
 
     def _check(self) -> None:
-        check_whole("boltzrank's samples", self.samples, 2)
-        for name in ("divergence", "sharpness", "pair_potential"):
-            check_zero_or_more(f"boltzrank's {name}", getattr(self, name))
+        check_parameters(self)

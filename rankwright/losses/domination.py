@@ -30,18 +30,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_exp, sigmoid
 from rankwright.core.parallel import map_queries
-from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, check_targets, document_weight, grade_targets
 from rankwright.losses.domination_columns import DominationColumns
 from rankwright.losses.pair_sums import GradeBlocks
 
@@ -177,6 +177,27 @@ def _shares(lo, hi, _indptr, start, of_query, w, share):  # type: ignore[no-unty
 # --- API -------------------------------------------------------------------------------------
 
 
+def _check_margin(name: str, margin: Any) -> None:
+    """Raise unless ``margin`` is None, "linear", "gain" or an increasing number for each grade."""
+    if isinstance(margin, str) and margin not in ("linear", "gain"):
+        raise UsageError(f"{name} must be linear, gain, a value per grade or None, not '{margin}'.")
+    if margin is not None:
+        check_targets(name, margin)
+
+
+def _check_tiers(name: str, tiers: Any) -> None:
+    """Raise unless ``tiers`` is None or increasing numbers."""
+    if tiers is None:
+        return
+    try:
+        thresholds = np.asarray(tiers, np.float64)
+    except (TypeError, ValueError):
+        thresholds = np.empty(0)
+    rising = thresholds.ndim == 1 and (np.diff(thresholds) > 0).all()
+    if not thresholds.size or np.isnan(thresholds).any() or not rising:
+        raise UsageError(f"{name} must be rising thresholds, not {tiers!r}.")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Domination(Part):
     """Log-loss of each good document against all that it dominates together; fit for few good.
@@ -199,9 +220,9 @@ class Domination(Part):
     Ranker(loss=Domination(margin_scale=0.5))
     """
 
-    margin: str | tuple[float, ...] | None = None
-    margin_scale: float = 1.0
-    tiers: tuple[float, ...] | None = None
+    margin: Annotated[str | tuple[float, ...] | None, _check_margin] = None
+    margin_scale: NonNegative = 1.0
+    tiers: Annotated[tuple[float, ...] | None, _check_tiers] = None
 
     traits: ClassVar[Traits] = Traits(
         family="listwise", queries=True, convex=True, curvature=True, hess_vec=True, columns=True
@@ -217,6 +238,7 @@ class Domination(Part):
         margins : (n,) float64
             The margin a_i of each document, instead of one by its grade.
         """
+        check_parameters(self)
         tiered = data._replace(y=self._tier(data.y))
         if margins is None:
             margins = self._margins(data)
@@ -227,19 +249,11 @@ class Domination(Part):
     def _tier(self, y: F64) -> F64:
         if self.tiers is None:
             return y
-        if not self.tiers or np.isnan(self.tiers).any() or (np.diff(self.tiers) <= 0).any():
-            raise UsageError(f"domination's tiers must be rising thresholds, not {self.tiers!r}.")
         return np.searchsorted(self.tiers, y, side="right").astype(np.float64)
 
     def _margins(self, data: RankingData) -> F64:
-        check_zero_or_more("domination's margin_scale", self.margin_scale)
         if self.margin is None:
             return np.zeros(data.n_documents)
-        if isinstance(self.margin, str) and self.margin not in ("linear", "gain"):
-            raise UsageError(
-                "domination's margin must be linear, gain, a value per grade or None, not "
-                f"'{self.margin}'."
-            )
         return self.margin_scale * grade_targets(data, self.margin)
 
 

@@ -40,7 +40,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
@@ -97,7 +97,7 @@ class DualSoftmax(Part):
 
     takes_positions: ClassVar[bool] = True
 
-    ridge: float = 1e-3
+    ridge: Positive = 1e-3
 
     traits: ClassVar[Traits] = Traits(
         family="listwise", queries=True, convex=True, curvature=True, stateful=True
@@ -105,7 +105,7 @@ class DualSoftmax(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("dual_softmax's ridge", self.ridge)
+        check_parameters(self)
         return BoundDualSoftmax(data, float(self.ridge), n_jobs=n_jobs)
 
 

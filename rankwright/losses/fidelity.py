@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import sigmoid
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -207,6 +207,12 @@ def _set_function(number, sign, roots, A):  # type: ignore[no-untyped-def]
 # --- API -------------------------------------------------------------------------------------
 
 
+def _check_confidence(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a probability above 1/2."""
+    if not (isinstance(value, Real) and 0.5 < float(value) <= 1.0):
+        raise UsageError(f"{name} must be above 0.5 and at most 1, not {value}.")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Fidelity(Part):
     """Fidelity loss on every pair of documents of different grades.
@@ -229,17 +235,14 @@ class Fidelity(Part):
     Ranker(loss=Fidelity(confidence=0.9))
     """
 
-    confidence: float = 1.0
+    confidence: Annotated[float, _check_confidence] = 1.0
     normalize: bool = False
 
     traits: ClassVar[Traits] = Traits(family="pairwise", queries=True, curvature=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        if not (isinstance(self.confidence, Real) and 0.5 < self.confidence <= 1.0):
-            raise UsageError(
-                f"fidelity's confidence must be above 0.5 and at most 1, not {self.confidence}."
-            )
+        check_parameters(self)
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)

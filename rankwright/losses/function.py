@@ -25,7 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parameters import Part, check_above_zero, params_of, unknown_parameter
+from rankwright.core.parameters import (
+    Part,
+    Positive,
+    check_parameters,
+    params_of,
+    unknown_parameter,
+)
 from rankwright.core.types import F64, Loss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -43,7 +49,7 @@ class FunctionLoss(Part):
 
     function: Function
     name: str = ""
-    curvature: float = 1.0
+    curvature: Positive = 1.0
     smooth: bool = True
     convex: bool = False
     shift_invariant: bool = False
@@ -68,7 +74,7 @@ class FunctionLoss(Part):
         """Prepare the loss for one data set."""
         if not callable(self.function):
             raise UsageError(f"a loss is made from a function, not from {self.function!r}.")
-        check_above_zero("curvature", self.curvature)
+        check_parameters(self)
         if data.sample_weight is not None:
             raise UsageError(
                 f"loss '{self.name or 'function'}' is a function of scores and grades and takes no "
@@ -81,7 +87,7 @@ def from_function(
     function: Function,
     *,
     name: str = "",
-    curvature: float = 1.0,
+    curvature: Positive = 1.0,
     smooth: bool = True,
     convex: bool = False,
     shift_invariant: bool = False,

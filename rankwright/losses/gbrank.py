@@ -25,11 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
     KernelLoss,
+    Targets,
     document_weight,
     grade_targets,
     present_documents,
@@ -148,9 +149,9 @@ class GBRank(Part):
     Ranker(loss=GBRank(lambda1=0.1), model='trees')
     """
 
-    lambda1: float = 0.0
-    calibration: float = 0.0
-    targets: str | tuple[float, ...] = "linear"
+    lambda1: NonNegative = 0.0
+    calibration: NonNegative = 0.0
+    targets: Targets = "linear"
 
     @property
     def traits(self) -> Traits:
@@ -166,8 +167,7 @@ class GBRank(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_zero_or_more("gbrank's lambda1", self.lambda1)
-        check_zero_or_more("gbrank's calibration", self.calibration)
+        check_parameters(self)
         seen = present_documents(data)
         blocks = GradeBlocks.of(seen)
         y = grade_targets(seen, self.targets)[blocks.rows]

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,13 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear_query
 from rankwright.core.order import first_of_runs
-from rankwright.core.parameters import Part, check_above_zero, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.base import (
     KernelLoss,
+    Targets,
     check_lengths,
     document_weight,
     grade_targets,
@@ -61,7 +62,6 @@ from rankwright.losses.interval_qp import (
     solve_hard,
     solve_newton,
 )
-from rankwright.registry import unknown
 
 
 class Layout(NamedTuple):
@@ -225,6 +225,12 @@ _SOLVERS = {"newton": _newton, "barrier": _barrier, "hard": _hard}
 # --- API -------------------------------------------------------------------------------------
 
 
+def _check_penalty(name: str, value: Any) -> None:
+    """Raise unless ``value`` is 0 or more; ``inf`` makes a constraint of a penalty."""
+    if not (isinstance(value, Real) and float(value) >= 0.0):
+        raise UsageError(f"{name} must be 0 or more, not {value}.")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Interval(Part):
     """The least change of scores that puts the grades into separate, narrow intervals.
@@ -259,14 +265,14 @@ class Interval(Part):
     Ranker(loss=Interval(lambda1=0.5), model='trees')
     """
 
-    lambda1: float = 1.0
-    lambda2: float = 1.0
-    targets: str | tuple[float, ...] = "gain"
-    calibration: float = 0.0
+    lambda1: Annotated[float, _check_penalty] = 1.0
+    lambda2: Annotated[float, _check_penalty] = 1.0
+    targets: Targets = "gain"
+    calibration: NonNegative = 0.0
     scale_by_size: bool = False
-    qp_solver: str = "newton"
-    penalty: str = "squared"
-    knee: float = 1.0
+    qp_solver: Literal["newton", "barrier", "hard"] = "newton"
+    penalty: Literal["squared", "huber", "pseudo_huber"] = "squared"
+    knee: Positive = 1.0
 
     @property
     def traits(self) -> Traits:
@@ -286,15 +292,7 @@ class Interval(Part):
         return _BoundInterval(self, data, n_jobs=n_jobs)
 
     def _check(self) -> None:
-        for name in ("lambda1", "lambda2"):
-            if not (isinstance(getattr(self, name), Real) and getattr(self, name) >= 0.0):
-                raise UsageError(f"interval's {name} must be 0 or more, not {getattr(self, name)}.")
-        check_zero_or_more("interval's calibration", self.calibration)
-        check_above_zero("interval's knee", self.knee)
-        if self.qp_solver not in _SOLVERS:
-            raise UsageError(unknown("interval qp_solver", self.qp_solver, _SOLVERS))
-        if self.penalty not in _PENALTIES:
-            raise UsageError(unknown("interval penalty", self.penalty, _PENALTIES))
+        check_parameters(self)
         finite = self.lambda1 < np.inf and 0.0 < self.lambda2 < np.inf
         if self.qp_solver == "barrier" and not finite:
             raise UsageError(

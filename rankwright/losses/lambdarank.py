@@ -50,7 +50,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import Part, check_above_zero, check_whole
+from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -389,8 +389,8 @@ class LambdaRank(Part):
     """
 
     metric: AnyMetric = "ndcg"
-    truncation: int | None = 30
-    sigma: float = 1.0
+    truncation: Count | None = 30
+    sigma: Positive = 1.0
     normalize: bool = True
     label_gain: Sequence[float] | None = None
 
@@ -400,9 +400,7 @@ class LambdaRank(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("lambdarank's sigma", self.sigma)
-        if self.truncation is not None:
-            check_whole("lambdarank's truncation", self.truncation, 1)
+        check_parameters(self)
         metric = make_metric(self.metric, label_gain=self.label_gain)
         if not hasattr(metric, "swap_form"):
             raise IncompatibleError(

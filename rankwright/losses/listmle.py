@@ -30,11 +30,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.team import once, shared_range, team_max, team_sum
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
 from rankwright.losses.pair_sums import GradeBlocks
 
 
@@ -167,8 +167,8 @@ class ListMLE(Part):
     Ranker(loss=ListMLE(calibration=0.1), model='trees')
     """
 
-    calibration: float = 0.0
-    targets: str | tuple[float, ...] = "linear"
+    calibration: NonNegative = 0.0
+    targets: Targets = "linear"
 
     @property
     def traits(self) -> Traits:
@@ -184,7 +184,7 @@ class ListMLE(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_zero_or_more("listmle's calibration", self.calibration)
+        check_parameters(self)
         blocks = GradeBlocks.of(data)
         y = grade_targets(data, self.targets)[blocks.rows]
         w = document_weight(data)[blocks.rows]

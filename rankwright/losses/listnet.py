@@ -31,12 +31,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_choice, check_whole
+from rankwright.core.parameters import Count, CountOrZero, Part, check_parameters
 from rankwright.core.team import shared_range, team_max, team_sum
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -56,8 +56,6 @@ from rankwright.losses.top_k import (
     top_k_queries,
 )
 from rankwright.metrics.base import warn_of_huge_gains
-
-TARGETS = ("softmax", "gain")
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -134,9 +132,9 @@ class ListNet(Part):
     Ranker(loss=ListNet(k=2))
     """
 
-    target: str = "softmax"
-    k: int = 1
-    samples: int = 0
+    target: Literal["softmax", "gain"] = "softmax"
+    k: Count = 1
+    samples: CountOrZero = 0
     random_state: int = 0
 
     @property
@@ -173,9 +171,7 @@ class ListNet(Part):
         return KernelLoss(_queries, data, t, w, hessian=_hessian, team=True, **options)
 
     def _check(self, data: RankingData) -> None:
-        check_choice("listnet's target", self.target, TARGETS)
-        check_whole("listnet's k", self.k, 1)
-        check_whole("listnet's samples", self.samples, 0)
+        check_parameters(self)
         if self.k > 1 and self.target != "softmax":
             raise UsageError("listnet's k above 1 needs target='softmax'.")
         if self.target == "softmax":

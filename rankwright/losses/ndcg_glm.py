@@ -23,19 +23,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear, clear_query
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
-from rankwright.registry import unknown
 
 LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
@@ -179,7 +177,7 @@ class NDCGGLM(Part):
     Ranker(loss=NDCGGLM(divergence='kl'))
     """
 
-    divergence: str = "square"
+    divergence: Literal["square", "kl"] = "square"
 
     traits: ClassVar[Traits] = Traits(
         family="listwise", queries=True, convex=True, curvature=True, hess_vec=True
@@ -187,8 +185,7 @@ class NDCGGLM(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> HessianLoss:
         """Prepare the loss for one data set."""
-        if self.divergence not in DIVERGENCES:
-            raise UsageError(unknown("ndcg_glm divergence", self.divergence, DIVERGENCES))
+        check_parameters(self)
         return FixedTargets(data, _gain_shares(data), self.divergence, n_jobs=n_jobs)
 
 

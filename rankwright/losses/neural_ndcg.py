@@ -41,7 +41,7 @@ import numpy as np
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import Part, check_above_zero, check_whole
+from rankwright.core.parameters import CountOrZero, Part, Positive, check_parameters
 from rankwright.core.team import new_table, once, shared_range, team_sum, wait
 from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -240,15 +240,14 @@ class NeuralNDCG(Part):
     """
 
     metric: AnyMetric = "ndcg"
-    temperature: float = 1.0
-    sinkhorn: int = 10
+    temperature: Positive = 1.0
+    sinkhorn: CountOrZero = 10
 
     traits: ClassVar[Traits] = Traits(family="listwise", queries=True, smooth=False)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("neural_ndcg's temperature", self.temperature)
-        check_whole("neural_ndcg's sinkhorn", self.sinkhorn, 0)
+        check_parameters(self)
         lists = gain_lists("neural_ndcg", self.metric, data)
         rounds = int(self.sinkhorn)
         order = np.empty((2, len(lists.row)), np.int64)

@@ -38,7 +38,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight
@@ -221,6 +221,7 @@ class PairExp(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
+        check_parameters(self)
         blocks = GradeBlocks.of(data)
         w = document_weight(data)[blocks.rows]
         scale = blocks.pair_share(w) if self.normalize else np.ones(data.n_queries)

@@ -28,12 +28,12 @@ over the margin, with which no step is longer than the margin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_above_zero, check_choice
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
@@ -45,9 +45,6 @@ from rankwright.losses.pair_sums import (
     find_wrong_pairs,
     sort_grades,
 )
-
-FORMS = ("squared", "hinge")
-PAIRS = ("uniform", "query", "ir")
 
 
 class _Terms(NamedTuple):
@@ -168,9 +165,9 @@ class PairHinge(Part):
     Ranker(loss=PairHinge(pairs='query'))
     """
 
-    form: str = "squared"
-    margin: float = 1.0
-    pairs: str = "uniform"
+    form: Literal["squared", "hinge"] = "squared"
+    margin: Positive = 1.0
+    pairs: Literal["uniform", "query", "ir"] = "uniform"
 
     @property
     def traits(self) -> Traits:
@@ -226,9 +223,7 @@ class PairHinge(Part):
         )
 
     def _check(self) -> None:
-        check_choice("pair_hinge's form", self.form, FORMS)
-        check_choice("pair_hinge's pairs", self.pairs, PAIRS)
-        check_above_zero("pair_hinge's margin", self.margin)
+        check_parameters(self)
 
 
 def _gain_and_worth(data: RankingData, blocks: GradeBlocks, w: F64) -> tuple[F64, F64]:

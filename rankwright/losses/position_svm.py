@@ -42,7 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -50,7 +51,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear, clear_query, take
 from rankwright.core.order import first_of_runs, numbers_of_runs
 from rankwright.core.parallel import map_ranges, ordered_sum
-from rankwright.core.parameters import Part, check_choice, check_whole
+from rankwright.core.parameters import Count, Part, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
@@ -80,8 +81,6 @@ from rankwright.losses.position_orders import (
 from rankwright.metrics.base import AnyMetric, metric
 from rankwright.metrics.ranked import rank_weights
 from rankwright.metrics.swap import MRR_SWAP
-
-TIES = ("score", "mean", "file")
 
 _HIGHEST_SCORE = 1e150  # beyond it the search over orders, by sums of costs, loses its way
 
@@ -159,6 +158,13 @@ def _references(lo, hi, indptr, s, lists, methods, workspace, weight, value, out
 # --- API -------------------------------------------------------------------------------------
 
 
+def _check_decay(name: str, value: Any) -> None:
+    """Raise unless ``value`` is the name of a decay or a finite number above 0."""
+    named = isinstance(value, str) and value in ("log", "loglog", "metric")
+    if not named and not (isinstance(value, Real) and 0.0 < float(value) < np.inf):
+        raise UsageError(f"{name} must be a number above 0, log, loglog or metric, not {value!r}.")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PositionSVM(Part):
     """A convex bound on what a ranking metric loses, tight where documents are in order.
@@ -187,9 +193,9 @@ class PositionSVM(Part):
     """
 
     metric: AnyMetric = "ndcg@10"
-    decay: float | str = 1.0
-    ties: str = "mean"
-    per_group: int | None = None
+    decay: Annotated[float | str, _check_decay] = 1.0
+    ties: Literal["score", "mean", "file"] = "mean"
+    per_group: Count | None = None
     cost: Callable[[F64], Any] | None = None
 
     @property
@@ -215,12 +221,9 @@ class PositionSVM(Part):
         return _Bound(lists, data, ties=self.ties, n_jobs=n_jobs)
 
     def _check(self) -> None:
-        check_choice("ties", self.ties, TIES)
-        if self.per_group is not None:
-            check_whole("per_group", self.per_group, 1)
+        check_parameters(self)
         if self.per_group is not None and self.cost is not None:
             raise UsageError("per_group and cost cannot be combined; give one of them.")
-        rank_decay(self.decay, 1, np.ones(1))
 
     def _lists(self, data: RankingData, row: I64) -> Lists:
         """Lay out ``data``, whose documents are sorted by grade."""
@@ -370,7 +373,5 @@ def rank_decay(decay: float | str, n: int, own: F64) -> F64:
         return 1.0 / np.log(rank + 2.0)
     if decay == "loglog":
         return 1.0 / np.log(np.log(rank + 2.0))
-    if isinstance(decay, str) or not 0.0 < decay < np.inf:
-        raise UsageError(f"decay must be a number above 0, log, loglog or metric, not {decay!r}.")
     powers: F64 = (rank + 1.0) ** -float(decay)
     return powers

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part, check_above_zero, check_whole
+from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight
@@ -46,8 +46,8 @@ class PrecisionSVM(Part):
     Ranker(loss=PrecisionSVM(n=5))
     """
 
-    n: int = 10
-    min_grade: float = 1.0
+    n: Count = 10
+    min_grade: Positive = 1.0
 
     traits: ClassVar[Traits] = Traits(
         family="listwise", queries=True, smooth=False, convex=True, curvature=True
@@ -55,8 +55,7 @@ class PrecisionSVM(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_whole("precision_svm's n", self.n, 1)
-        check_above_zero("precision_svm's min_grade", self.min_grade)
+        check_parameters(self)
         relevant = data._replace(y=(data.y >= self.min_grade).astype(np.float64))
         present = (document_weight(data) > 0.0).astype(np.float64)
         query = data.query_of_row()

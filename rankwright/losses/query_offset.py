@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class QueryOffset(Part):
     Ranker(loss=QueryOffset(targets='gain'), model='trees')
     """
 
-    targets: str | tuple[float, ...] = "linear"
+    targets: Targets = "linear"
 
     traits: ClassVar[Traits] = Traits(
         family="pointwise", queries=True, convex=True, curvature=True, hess_vec=True
@@ -89,6 +89,7 @@ class QueryOffset(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
+        check_parameters(self)
         y = grade_targets(data, self.targets)
         args = (y, document_weight(data))
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)

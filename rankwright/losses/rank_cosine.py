@@ -29,10 +29,10 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear, clear_query
-from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import mean_of
 
 
@@ -124,9 +124,9 @@ class RankCosine(Part):
     Ranker(loss=RankCosine(centred=True))
     """
 
-    targets: str | tuple[float, ...] = "linear"
+    targets: Targets = "linear"
     centred: bool = False
-    softening: float = 1.0
+    softening: Positive = 1.0
 
     @property
     def traits(self) -> Traits:
@@ -141,7 +141,7 @@ class RankCosine(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("rank_cosine's softening", self.softening)
+        check_parameters(self)
         w = document_weight(data)
         u = self._directions(data, w)
         terms = _Terms(u, w, bool(self.centred), float(self.softening))

@@ -27,7 +27,7 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import log1p_exp, log1p_unit, sigmoid
 from rankwright.core.order import NO_KEY, sort_query
-from rankwright.core.parameters import Part, check_above_zero
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
@@ -333,7 +333,7 @@ class RankNet(Part):
     Ranker(loss=RankNet(sigma=2.0), model='trees')
     """
 
-    sigma: float = 1.0
+    sigma: Positive = 1.0
     normalize: bool = False
 
     traits: ClassVar[Traits] = Traits(
@@ -342,7 +342,7 @@ class RankNet(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("ranknet's sigma", self.sigma)
+        check_parameters(self)
         w, scale = document_weight(data), np.ones(data.n_queries)
         long = bool(data.sizes.max(initial=0) >= LONG)
         layout = BlockLayout(*(np.empty(0, np.int64),) * 3)

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +55,17 @@ from numpy.typing import NDArray
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import clear, clear_query
 from rankwright.core.order import first_of_runs, ranking, sort_query
-from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, I64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, check_lengths, document_weight, grade_targets
+from rankwright.losses.base import (
+    KernelLoss,
+    Targets,
+    check_lengths,
+    document_weight,
+    grade_targets,
+)
 from rankwright.losses.ndcg_glm import LARGEST, FixedTargets, shares
 from rankwright.losses.pav import (
     log_plus,
@@ -68,7 +74,6 @@ from rankwright.losses.pav import (
     pav_additive_simplex,
     simplex_shift,
 )
-from rankwright.registry import unknown
 
 # --- kernels ---------------------------------------------------------------------------------
 #
@@ -526,8 +531,8 @@ def _masses(lo, hi, indptr, score, w, simplex, weight, mass):  # type: ignore[no
 
 # --- API -------------------------------------------------------------------------------------
 
-MARGINS = ("none", "grade", "constant", "sqrt", "power", "large")
-KL_MARGINS = ("ratio", "additive", "surrogate")
+Margin = Literal["none", "grade", "constant", "sqrt", "power", "large"]
+KLMargin = Literal["ratio", "additive", "surrogate"]
 _KERNELS = {"square": (retarget_square, square_hessian), "kl": (retarget_kl, kl_hessian)}
 
 
@@ -574,18 +579,18 @@ class Retarget(Part):
     Ranker(loss=Retarget(divergence='kl'))
     """
 
-    divergence: str = "square"
-    domain: str = "simplex"
-    margin: str = "grade"
-    size: float = 1.0
+    divergence: Literal["square", "kl"] = "square"
+    domain: Literal["simplex", "cone"] = "simplex"
+    margin: Margin = "grade"
+    size: NonNegative = 1.0
     power: float = 1.0
-    kl_margin: str = "ratio"
-    targets: str | tuple[float, ...] = "linear"
+    kl_margin: KLMargin = "ratio"
+    targets: Targets = "linear"
     within_grade: bool = False
     floor: float | None = None
     intercept: bool | None = None
-    C_r: float = 0.0
-    C_w: float = 0.0
+    C_r: NonNegative = 0.0
+    C_w: NonNegative = 0.0
     query_weight_exponent: float = 0.0
 
     @property
@@ -623,16 +628,7 @@ class Retarget(Part):
         return BoundRetarget(self, data, n_jobs=n_jobs)
 
     def _check(self) -> None:
-        for name, known in (
-            ("divergence", ("square", "kl")),
-            ("domain", ("simplex", "cone")),
-            ("margin", MARGINS),
-            ("kl_margin", KL_MARGINS),
-        ):
-            if getattr(self, name) not in known:
-                raise UsageError(unknown(f"retarget {name}", getattr(self, name), known))
-        for name in ("size", "C_r", "C_w"):
-            check_zero_or_more(f"retarget's {name}", getattr(self, name))
+        check_parameters(self)
         if self.divergence == "square" and self.intercept and self.floor is not None:
             raise UsageError("a free level lifts scores over any floor; set intercept=False.")
         if self.divergence == "kl" and self.intercept not in (None, self._simplex):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.pair_hinge import PairHinge
@@ -32,7 +32,7 @@ class ROCAreaSVM(Part):
     Ranker(loss=ROCAreaSVM(margin=0.5))
     """
 
-    margin: float = 1.0
+    margin: Positive = 1.0
 
     @property
     def traits(self) -> Traits:
@@ -41,6 +41,7 @@ class ROCAreaSVM(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
+        check_parameters(self)
         return self._pairs().bind(data, n_jobs=n_jobs)
 
     def _pairs(self) -> PairHinge:

@@ -36,13 +36,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
-from rankwright.core.parameters import Part, check_above_zero, check_choice, check_whole
+from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.team import (
     member,
     members,
@@ -60,7 +60,6 @@ from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
 from rankwright.metrics.base import AnyMetric
 
-FORMS = ("recursion", "exact")
 _ROOT_HALF = math.sqrt(0.5)
 _NEGLIGIBLE = 1e-17  # of a node's share: its chances are not worth computing
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
@@ -269,17 +268,15 @@ class SoftRank(Part):
     """
 
     metric: AnyMetric = "ndcg"
-    sigma: float = 1.0
-    form: str = "recursion"
-    nodes: int = 32
+    sigma: Positive = 1.0
+    form: Literal["recursion", "exact"] = "recursion"
+    nodes: Count = 32
 
     traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_above_zero("softrank's sigma", self.sigma)
-        check_choice("softrank's form", self.form, FORMS)
-        check_whole("softrank's nodes", self.nodes, 1)
+        check_parameters(self)
         nodes, share, tau = np.zeros(1), np.ones(1), math.sqrt(2.0) * self.sigma
         if self.form == "exact":
             nodes, share = np.polynomial.hermite_e.hermegauss(int(self.nodes))

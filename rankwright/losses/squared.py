@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, grade_targets
+from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class Squared(Part):
     Ranker(loss=Squared(targets='gain'), model='trees')
     """
 
-    targets: str | tuple[float, ...] = "linear"
+    targets: Targets = "linear"
 
     traits: ClassVar[Traits] = Traits(
         family="pointwise",
@@ -75,6 +75,7 @@ class Squared(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
+        check_parameters(self)
         args = (self.fixed_targets(data), document_weight(data))
         return KernelLoss(_queries, data, *args, curvature=True, hessian=_hessian, n_jobs=n_jobs)
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, query_seed
-from rankwright.core.parameters import Part, check_whole
+from rankwright.core.parameters import Count, Part, check_parameters
 from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
@@ -136,7 +136,7 @@ class XENDCG(Part):
     """
 
     sampled: bool = True
-    newton_terms: int = 1
+    newton_terms: Count = 1
     random_state: int = 0
 
     @property
@@ -153,7 +153,7 @@ class XENDCG(Part):
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""
-        check_whole("xendcg's newton_terms", self.newton_terms, 1)
+        check_parameters(self)
         random_key, seen = new_random_key(self.random_state), present_documents(data)
         terms = _Terms(
             power=exp2_of_grades(seen),

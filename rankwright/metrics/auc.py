@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from rankwright.core.jit import kernel
 from rankwright.core.types import F64
-from rankwright.metrics.base import PairMetric
+from rankwright.metrics.base import Grade, PairMetric
 from rankwright.metrics.ranked import Judged, Ranked
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ class AUC(PairMetric):
     key: ClassVar[str] = "auc"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    min_grade: float | None = None
+    min_grade: Grade | None = None
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: ARG002, D102
         ranked.map(_auc, ranked.grades, ranked.ends, float(self.setting("min_grade")), out)

@@ -26,13 +26,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from rankwright.core.checks import HIGHEST_EXP2_GRADE
 from rankwright.core.dtypes import refuse_masked
+from rankwright.core.parameters import check_parameters
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
@@ -52,6 +53,49 @@ _HIGHEST = 1000.0  # 2^1024 is infinite, and a list may hold many
 _MOST_RANKS = 1_000_000_000  # kernels add to a cut-off, which must not overflow int64
 _MOST_CUTOFFS = 1000
 _LARGEST_FLOAT = sys.float_info.max
+
+
+# --- constraints of parameters ---------------------------------------------------------------
+
+
+def _whole(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+        raise UsageError(f"{name} must be a whole number from 1, not {value}.")
+    if int(value) > _MOST_RANKS:
+        raise UsageError(f"{name} must be {_MOST_RANKS:,} or less; leave {name} out for no limit.")
+
+
+def _clause(name: str, value: Any) -> None:
+    values = CLAUSE_VALUES[name]
+    assert not callable(values), "a clause with listed values"
+    if value not in list(values):  # a list: the value may have no hash
+        raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {value}.")
+
+
+def _gain(name: str, value: Any) -> None:
+    if is_gain_list(value):
+        checked_gains(value, name)
+    else:
+        _clause(name, value)
+
+
+def number_between(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
+    """Return the check of a number above ``low`` and below ``high``, for a declared type."""
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, int) and abs(value) > _LARGEST_FLOAT:
+            raise UsageError(f"{name} is too large for a number in double precision.")
+        if isinstance(value, bool) or not isinstance(value, Real) or not low < float(value) < high:
+            limits = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
+            raise UsageError(f"{name} must be a number {limits}, not {value}.")
+
+    return check
+
+
+Ranks = Annotated[int, _whole]
+Grade = Annotated[float, number_between(0)]
+Clause = Annotated[float | str, _clause]
+Gain = Annotated[str | tuple[float, ...], _gain]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -86,10 +130,10 @@ class Metric(ABC):
     takes_limit: ClassVar[bool] = True  # makes sense of max_per_group
     takes_runs: ClassVar[bool] = True  # makes sense where not all documents have a score
 
-    k: int | None = None
-    empty: float | str | None = None
-    ties: str | None = None
-    max_per_group: int | None = None
+    k: Ranks | None = None
+    empty: Clause | None = None
+    ties: Clause | None = None
+    max_per_group: Ranks | None = None
     convention: Convention = STANDARD
 
     def __post_init__(self) -> None:
@@ -98,12 +142,9 @@ class Metric(ABC):
                 f"{self.key}@0 looks at nothing; write {self.key}@10, or {self.key} for the whole "
                 "list: k must be a whole number from 1, not 0."
             )
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and field.name in PARAMETERS:
-                PARAMETERS[field.name](field.name, value)
-                if field.name == "gain" and is_gain_list(value):  # a tuple, which has a hash
-                    object.__setattr__(self, "gain", checked_gains(value))
+        check_parameters(self)
+        if is_gain_list(getattr(self, "gain", None)):  # a tuple, which has a hash
+            object.__setattr__(self, "gain", checked_gains(self.gain))  # type: ignore[attr-defined]
         if self.k is not None and not self.takes_k:
             raise UsageError(f"{self.key} looks at the whole list; write it without @{self.k}.")
         if self.max_per_group is not None and not self.takes_limit:
@@ -234,7 +275,7 @@ class Metric(ABC):
 class RelevanceMetric(Metric):
     """A metric that asks of a document only whether it is relevant."""
 
-    min_grade: float | None = None
+    min_grade: Grade | None = None
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top < self.setting("min_grade")
@@ -380,64 +421,9 @@ def warn_of_huge_gains(highest: float, gains: str) -> None:
 # --- parameters in names ---------------------------------------------------------------------
 
 
-def _whole(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
-        raise UsageError(f"{name} must be a whole number from 1, not {value}.")
-    if int(value) > _MOST_RANKS:
-        raise UsageError(f"{name} must be {_MOST_RANKS:,} or less; leave {name} out for no limit.")
-
-
 def cutoff(digits: str) -> int:
     """Return the cut-off in the name of a metric; `Metric` refuses one that is out of range."""
     return int(digits) if len(digits) < 19 else _MOST_RANKS + 1  # int() refuses 5,000 digits
-
-
-def _check_value(name: str, value: Any) -> None:
-    values = CLAUSE_VALUES[name]
-    assert not callable(values), "a clause with listed values"
-    if value not in values:
-        raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {value}.")
-
-
-def _gain(name: str, value: Any) -> None:
-    if is_gain_list(value):
-        checked_gains(value)
-    else:
-        _check_value(name, value)
-
-
-def _number(low: float, high: float = np.inf) -> Callable[[str, Any], None]:
-    def check(name: str, value: Any) -> None:
-        if isinstance(value, int) and abs(value) > _LARGEST_FLOAT:
-            raise UsageError(f"{name} is too large for a number in double precision.")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low < value < high:
-            limits = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
-            raise UsageError(f"{name} must be a number {limits}, not {value}.")
-
-    return check
-
-
-def _yes_or_no(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be true or false, not {value}.")
-
-
-# One meaning for each parameter, whatever metric takes it.
-PARAMETERS: dict[str, Callable[[str, Any], None]] = {
-    "alpha": _number(1),
-    "d": _number(-np.inf),
-    "discount": _check_value,
-    "empty": _check_value,
-    "gain": _gain,
-    "k": _whole,
-    "max": _number(0),
-    "max_per_group": _whole,
-    "min_grade": _number(0),
-    "modified": _yes_or_no,
-    "normalised": _yes_or_no,
-    "p": _number(0, 1),
-    "ties": _check_value,
-}
 
 
 def _value(text: str) -> Any:
@@ -641,8 +627,16 @@ def metric(
         return made
     if not has_gain(made):
         raise UsageError(f"{made!r} has no gain of a grade; leave label_gain out, or use ndcg@10.")
-    changes: dict[str, Any] = {"gain": checked_gains(label_gain)}
+    changes: dict[str, Any] = {"gain": checked_gains(label_gain, "label_gain")}
     return replace(made, **changes)
+
+
+def check_metric(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a metric, its name or a function, for a declared type."""
+    try:
+        metric(value)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def has_gain(metric: Metric) -> bool:

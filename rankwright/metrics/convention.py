@@ -142,17 +142,17 @@ def is_gain_list(gain: Any) -> bool:
     return isinstance(gain, Iterable) and not isinstance(gain, str)
 
 
-def checked_gains(gain: Any) -> tuple[float, ...]:
+def checked_gains(gain: Any, name: str = "gains") -> tuple[float, ...]:
     """Return the gain of each grade as a tuple, or say why it makes no sense."""
     try:
         gains = tuple(float(one) for one in gain)
     except (TypeError, ValueError):
-        raise UsageError(f"gains must be a number for each grade from 0, not {gain!r}.") from None
+        raise UsageError(f"{name} must be a number for each grade from 0, not {gain!r}.") from None
     rising = all(low <= high for low, high in pairwise(gains))
     if not gains or not rising or not all(0 <= one < math.inf for one in gains):
         raise UsageError(
-            "gains must be 0 or more, and not fall as grades rise, as in 0, 1, 3, 7 for the grades "
-            f"0 to 3; not {', '.join(f'{one:g}' for one in gains) or 'an empty list'}."
+            f"{name} must be 0 or more, and not fall as grades rise, as in 0, 1, 3, 7 for the "
+            f"grades 0 to 3; not {', '.join(f'{one:g}' for one in gains) or 'an empty list'}."
         )
     return gains
 

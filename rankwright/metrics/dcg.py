@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import PositionMetric, check_exp2_gains
+from rankwright.metrics.base import Clause, Gain, PositionMetric, check_exp2_gains
 from rankwright.metrics.ranked import EXP2, LINEAR, Judged, rank_weights
 
 
@@ -29,8 +29,8 @@ class DCG(PositionMetric):
 
     key: ClassVar[str] = "dcg"
 
-    gain: str | tuple[float, ...] | None = None
-    discount: str | None = None
+    gain: Gain | None = None
+    discount: Clause | None = None
 
     @property
     def gains_by_grade(self) -> tuple[float, ...] | None:  # noqa: D102

@@ -24,7 +24,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.metrics.base import Metric, check_exp2_gains
+from rankwright.metrics.base import Grade, Metric, check_exp2_gains
 from rankwright.metrics.ranked import EXP2, Judged, Ranked
 from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
@@ -69,7 +69,7 @@ class ERR(Metric):
     key: ClassVar[str] = "err"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    max: float | None = None
+    max: Grade | None = None
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         stop = self._probabilities(ranked.judged, ranked.grades)

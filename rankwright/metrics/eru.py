@@ -9,12 +9,12 @@ often as the first. ``normalised`` divides by the ERU of the best list, as NDCG 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import PositionMetric
+from rankwright.metrics.base import PositionMetric, number_between
 from rankwright.metrics.ranked import ABOVE, Judged
 
 
@@ -31,8 +31,8 @@ class ERU(PositionMetric):
 
     key: ClassVar[str] = "eru"
 
-    alpha: float = 5
-    d: float = 0
+    alpha: Annotated[float, number_between(1)] = 5
+    d: Annotated[float, number_between(-np.inf)] = 0
     normalised: bool = False
 
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: ARG002, D102

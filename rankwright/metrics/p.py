@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import PositionMetric
+from rankwright.metrics.base import Grade, PositionMetric
 from rankwright.metrics.ranked import BINARY, Judged
 
 
@@ -31,7 +31,7 @@ class Precision(PositionMetric):
     key: ClassVar[str] = "p"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    min_grade: float | None = None
+    min_grade: Grade | None = None
 
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: ARG002, D102
         return BINARY, self.setting("min_grade")

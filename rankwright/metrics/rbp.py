@@ -8,12 +8,12 @@ with gain 1 for a relevant document (`moffat2008rbp`); ranx takes the grade itse
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankwright.core.types import F64
-from rankwright.metrics.base import PositionMetric
+from rankwright.metrics.base import Grade, PositionMetric, number_between
 from rankwright.metrics.ranked import BINARY, LINEAR, Judged
 
 
@@ -30,8 +30,8 @@ class RBP(PositionMetric):
 
     key: ClassVar[str] = "rbp"
 
-    p: float = 0.8
-    min_grade: float | None = None
+    p: Annotated[float, number_between(0, 1)] = 0.8
+    min_grade: Grade | None = None
 
     def gain_rule(self, judged: Judged) -> tuple[int, float | F64]:  # noqa: ARG002, D102
         if self.convention.rbp_gain == "linear":

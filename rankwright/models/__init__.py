@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankwright import registry
-from rankwright.core.types import Round
 
 if TYPE_CHECKING:
+    from rankwright.core.types import Round as Round
     from rankwright.models.additive import Additive as Additive
     from rankwright.models.bagged_trees import BaggedTrees as BaggedTrees
     from rankwright.models.coordinate_ascent import CoordinateAscent as CoordinateAscent
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rankwright.models.pointwise import LeastSquares as LeastSquares
     from rankwright.models.trees import Trees as Trees
 
-_MODULES = registry.classes("models")
-__all__ = [*_MODULES, "Round"]
+_MODULES = {**registry.classes("models"), "Round": "rankwright.core.types"}
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,7 +29,7 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, Part, Positive
 from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -74,9 +74,9 @@ class Additive(Part):
     compares_values: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
 
-    n_rounds: int = 300
+    n_rounds: Count = 300
     n_candidates: int | str = 10
-    learning_rate: float = 1.0
+    learning_rate: Positive = 1.0
     falling: bool = True
 
     def check(self) -> None:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
+from rankwright.core.parameters import Auto, Count, Positive, at_least
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss, Round
 from rankwright.data.content import content_order
@@ -50,13 +51,13 @@ class BaggedTrees(Trees):
 
     boosts: ClassVar[bool] = False
 
-    n_bags: int = 300
+    n_bags: Count = 300
     bag_fraction: float = 1.0
-    n_estimators: int = 1
-    num_leaves: int | str = 100
+    n_estimators: Count = 1
+    num_leaves: Annotated[int, at_least(2)] | Auto = 100
     min_child_samples: int = 1
-    learning_rate: float | str = 0.1
-    colsample_bytree: float | str = 0.3
+    learning_rate: Positive | Auto = 0.1
+    colsample_bytree: float | Auto = 0.3
 
     def check(self) -> None:
         """Raise for parameters out of range."""

@@ -31,7 +31,14 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Part, check_whole, check_zero_or_more
+from rankwright.core.parameters import (
+    Count,
+    Missing,
+    NonNegative,
+    Part,
+    check_whole,
+    check_zero_or_more,
+)
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix, Round
@@ -88,14 +95,14 @@ class CoordinateAscent(Part):
     CoordinateAscent(model=CoordinateAscent(n_restarts=1))
     """
 
-    n_restarts: int = 3
-    n_passes: int = 25
-    tol: float = 0.001
-    reg: float = 0.0
+    n_restarts: Count = 3
+    n_passes: Count = 25
+    tol: NonNegative = 0.001
+    reg: NonNegative = 0.0
     steps: str = "auto"
-    n_steps: int = 25
+    n_steps: Count = 25
     scale: bool = True
-    missing: str | None = None
+    missing: Missing = None
 
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True

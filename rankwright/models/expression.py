@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, Missing, Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -155,8 +155,8 @@ class Expression(Part):
     RankGP(model=Expression(population=100))
     """
 
-    population: int = 400
-    n_generations: int = 30
+    population: Count = 400
+    n_generations: Count = 30
     tournament: int = 7
     crossover: float = 0.6
     elites: int = 2
@@ -164,7 +164,7 @@ class Expression(Part):
     max_nodes: int = 31
     max_depth: int = 8
     max_features: int = 10
-    missing: str | None = None
+    missing: Missing = None
 
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True

@@ -41,7 +41,7 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Part, check_whole
+from rankwright.core.parameters import Count, Missing, Part, check_whole
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -93,14 +93,14 @@ class FeatureSum(Part):
     RankBoost(model=FeatureSum(n_rounds=100))
     """
 
-    n_rounds: int = 500
+    n_rounds: Count = 500
     weights: str = "total"
     enqueue: bool = False
     tol: float | None = None
     max_selections: int | None = None
     falling: bool = False
     scale: bool = False
-    missing: str | None = None
+    missing: Missing = None
 
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True

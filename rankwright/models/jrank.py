@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import Part, check_whole
+from rankwright.core.parameters import Auto, Count, Part, Positive, check_whole
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, AnyArray, Loss, Round
 from rankwright.data.content import in_content_order
@@ -166,11 +166,11 @@ class JRank(Part):
     """
 
     users: Sequence[str] = ("all", "each")
-    n_factors: int | None = 20
-    n_tastes: int = 5
-    n_passes: int = 10
+    n_factors: Count | None = 20
+    n_tastes: Count = 5
+    n_passes: Count = 10
     averaging: bool = True
-    threshold_step: float | str = "auto"
+    threshold_step: Positive | Auto = "auto"
     by_query: bool = True
 
     def check(self) -> None:

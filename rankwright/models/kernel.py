@@ -34,7 +34,17 @@ from scipy.linalg import eigh
 
 from rankwright.core.checks import ArraySpec
 from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.parameters import Part, check_above_zero, check_whole, check_zero_or_more
+from rankwright.core.parameters import (
+    Auto,
+    Count,
+    Missing,
+    NonNegative,
+    Part,
+    Positive,
+    check_above_zero,
+    check_whole,
+    check_zero_or_more,
+)
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Round, SolveResult
@@ -310,16 +320,16 @@ class Kernel(Part):
     takes_solver: ClassVar[bool] = True
 
     kernel: str | KernelFunction = "rbf"
-    gamma: float | str = "auto"
-    degree: int = 3
-    coef0: float = 1.0
-    l2: float | str = 1e-3
+    gamma: Positive | Auto = "auto"
+    degree: Count = 3
+    coef0: NonNegative = 1.0
+    l2: float | Auto = 1e-3
     scale: bool = True
-    missing: str | None = None
-    max_iter: int | str = "auto"
-    tol: float | str = "auto"
+    missing: Missing = None
+    max_iter: Count | Auto = "auto"
+    tol: NonNegative | Auto = "auto"
     exact_below: int = 2000
-    n_landmarks: int = 500
+    n_landmarks: Count = 500
 
     def check(self) -> None:
         """Raise for parameters out of range."""

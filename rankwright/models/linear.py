@@ -7,10 +7,10 @@ The intercept b is 0 for losses that are shift-invariant (``Traits.shift_invaria
 would change neither the loss nor any ranking. Under other losses, such as squared, it is fitted
 without a penalty: otherwise the weights would also have to produce the mean grade.
 
-Solvers that visit single queries (those with a ``random_state``) get a copy of the data in which
-the order of rows and queries depends only on their content, so shuffled rows and renamed queries
-change nothing. Solvers that step along columns (coordinate) support an l1 penalty and minimise the
-problem of the loss's ``by_column``, without an intercept.
+Solvers that visit single queries (solvers with a ``random_state``) get a copy of the data with rows
+and queries ordered by their content, so shuffled rows and renamed queries change nothing. Solvers
+that step along columns (coordinate) support an l1 penalty and minimise the problem of the loss's
+``by_column``, without an intercept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Part, part_name
+from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -137,7 +137,7 @@ class FittedLinear:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedLinear:
-        """Build the fitted model from its own arrays and texts, checked."""
+        """Check the arrays and texts of a model and build it."""
         has_state = "online_w" in arrays
         schema = _WITH_STATE if has_state else _WEIGHTS
         center = arrays.get("online_center")
@@ -193,12 +193,12 @@ class Linear(Part):
 
     takes_solver: ClassVar[bool] = True
 
-    l2: float | str = 1e-3
-    l1: float | str = 0.0
+    l2: float | Auto = 1e-3
+    l1: float | Auto = 0.0
     scale: bool = True
-    missing: str | None = None
-    max_iter: int | str = "auto"
-    tol: float | str = "auto"
+    missing: Missing = None
+    max_iter: Count | Auto = "auto"
+    tol: NonNegative | Auto = "auto"
 
     def rounds(
         self,
@@ -213,7 +213,7 @@ class Linear(Part):
     ) -> Iterator[Round]:
         """Yield a round for each penalty; the first starts from the weights of ``start``.
 
-        ``solver`` is an object, a name, or None for one that suits the loss.
+        ``solver`` is an object, a name, or None for the default of the loss.
         """
         check_penalty("l1", self.l1, valid)
         check_penalty("l2", self.l2, valid)

@@ -203,7 +203,7 @@ class LinearObjective(ScaledVariables):
     def targets(self, v: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
         """Return the targets that the loss chooses for the scores of v.
 
-        With a ``rate`` below 1, for a mean of those scores and the targets ``near``.
+        With a ``rate`` below 1, for a mean of these scores and the targets ``near``.
         """
         s, targets = self.scores(v), np.empty(self._data.n_documents)
         if near is not None:
@@ -280,13 +280,13 @@ class LinearObjective(ScaledVariables):
             Z = Z - (c @ Z) / (c.sum() or 1.0)
         elif self.center is not None:
             mean = self.center / self.scale
-            others = max(0.0, float(mean @ mean - mean[columns] @ mean[columns]))
-            constant = np.full(len(c), np.sqrt(1.0 + others))  # absent columns are constant too
+            absent = max(0.0, float(mean @ mean - mean[columns] @ mean[columns]))
+            constant = np.full(len(c), np.sqrt(1.0 + absent))  # absent columns are constant too
             Z = np.column_stack([Z - mean[columns], constant])
         return spectral_norm(np.sqrt(c)[:, None] * Z) ** 2
 
     def _rows_of(self, queries: list[int]) -> slice | I64:
-        """Return the rows of a single query as a slice, those of several as numbers."""
+        """Return the rows of a single query as a slice, or the rows of several as numbers."""
         begin = self._data.indptr
         spans = [(int(begin[q]), int(begin[q + 1])) for q in queries]
         if len(spans) == 1:

@@ -18,11 +18,18 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part, check_zero_or_more
+from rankwright.core.parameters import (
+    Count,
+    Missing,
+    NonNegative,
+    Part,
+    Positive,
+    check_zero_or_more,
+)
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss, Round
@@ -52,6 +59,16 @@ _CHOICES = {
     "device": ("auto", "cpu", "cuda"),
     "precision": ("single", "double"),
 }
+
+
+def _check_sizes(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a whole number or a sequence of them."""
+    sizes = value if isinstance(value, Sequence | np.ndarray) else [value]
+    if isinstance(value, str) or not all(isinstance(size, Integral) for size in sizes):
+        raise UsageError(
+            f"{name} must be whole numbers, such as (8, 4) (on the command line {name}=8,4), not "
+            f"{value!r}."
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,17 +118,17 @@ class Network(Part):
 
     # On validation data of three folds of OHSUMED and MQ2008 with one seed, these are as good as or
     # better than a dozen others for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
-    hidden_layer_sizes: tuple[int, ...] = (32,)
+    hidden_layer_sizes: Annotated[Any, _check_sizes] = (32,)
     activation: str = "sigmoid"
     dropout: float = 0.0
     list_context: int = 0
     standardize: bool = True
-    epochs: int = 60
-    learning_rate: float = 0.003
+    epochs: Count = 60
+    learning_rate: Positive = 0.003
     schedule: str = "constant"
-    weight_decay: float = 0.0
-    batch_size: int = 1024
-    missing: str | None = None
+    weight_decay: NonNegative = 0.0
+    batch_size: Count = 1024
+    missing: Missing = None
     device: str = "auto"
     precision: str = "single"
     deterministic: bool = True
@@ -206,14 +223,10 @@ class Network(Part):
         return self.learning_rate * SCHEDULES[self.schedule](t / self.epochs)
 
     def _hidden(self) -> tuple[int, ...]:
-        given: Any = self.hidden_layer_sizes
-        sizes = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,)
-        if isinstance(given, str) or not all(isinstance(size, Integral) for size in sizes):
-            raise UsageError(
-                f"hidden_layer_sizes must be whole numbers, such as (8, 4) (on the command line "
-                f"hidden_layer_sizes=8,4), not {given!r}."
-            )
-        return tuple(int(size) for size in sizes)
+        sizes = self.hidden_layer_sizes
+        return tuple(
+            int(n) for n in (sizes if isinstance(sizes, Sequence | np.ndarray) else [sizes])
+        )
 
     def _first_weights(self, n_features: int, seed: int, start: FittedNetwork | None) -> list[F64]:
         """Return the weights of ``start``, or random ones and biases of 0.

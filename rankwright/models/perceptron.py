@@ -53,7 +53,15 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Part, check_above_zero, check_whole
+from rankwright.core.parameters import (
+    Auto,
+    Count,
+    Missing,
+    Part,
+    Positive,
+    check_above_zero,
+    check_whole,
+)
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix, Loss, Round
@@ -180,12 +188,12 @@ class PRankLinear(Part):
     PRank(model=PRankLinear(n_passes=20))
     """
 
-    n_passes: int = 10
+    n_passes: Count = 10
     averaging: bool = True
-    threshold_step: float | str = "auto"
+    threshold_step: Positive | Auto = "auto"
     by_query: bool = True
     scale: bool = True
-    missing: str | None = None
+    missing: Missing = None
 
     def check(self) -> None:
         """Raise for parameters out of range."""
@@ -268,9 +276,9 @@ class PassiveAggressiveLinear(Part):
     """
 
     C: float = 0.1
-    n_steps: int = 100_000
+    n_steps: Count = 100_000
     averaging: bool = True
-    missing: str | None = None
+    missing: Missing = None
 
     def check(self) -> None:
         """Raise for parameters out of range."""

@@ -45,7 +45,7 @@ from scipy import linalg, sparse
 from scipy.special import softmax
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Part, part_name
+from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -104,9 +104,9 @@ class LeastSquares(Part):
     LinearRegression(model=LeastSquares(l2=0.1))
     """
 
-    l2: float | str = 1e-10
+    l2: float | Auto = 1e-10
     scale: bool = True
-    missing: str | None = None
+    missing: Missing = None
 
     def rounds(
         self,
@@ -222,11 +222,11 @@ class Classifier(Part):
 
     takes_solver: ClassVar[bool] = True
 
-    l2: float | str = 1e-3
+    l2: float | Auto = 1e-3
     scale: bool = True
-    missing: str | None = None
-    max_iter: int | str = "auto"
-    tol: float | str = "auto"
+    missing: Missing = None
+    max_iter: Count | Auto = "auto"
+    tol: NonNegative | Auto = "auto"
 
     def can_continue(self, fitted: Any) -> bool:
         """Return whether ``start`` supports a fitted model."""

@@ -19,12 +19,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Auto, Count, Part, Positive, at_least
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -92,9 +92,9 @@ class Trees(Part):
     compares_values: ClassVar[bool] = True  # whatever their size
     resumable: ClassVar[bool] = True
 
-    n_estimators: int = 100
-    num_leaves: int | str = "auto"
-    learning_rate: float | str = "auto"
+    n_estimators: Count = 100
+    num_leaves: Annotated[int, at_least(2)] | Auto = "auto"
+    learning_rate: Positive | Auto = "auto"
     max_depth: int | None = None
     min_child_samples: int = 20
     min_child_weight: float = 1e-3
@@ -104,7 +104,7 @@ class Trees(Part):
     direction: str = "gradient"
     subsample: float = 1.0
     query_fraction: float = 1.0
-    colsample_bytree: float | str = "auto"
+    colsample_bytree: float | Auto = "auto"
     monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
     categorical_feature: Sequence[str | int] | None = None
     max_bins: int = 255

@@ -29,9 +29,11 @@ from rankwright import registry
 from rankwright.core.dtypes import as_groups, naming_features
 from rankwright.core.parameters import (
     PARTS,
-    check_kind,
-    check_kinds,
-    check_range,
+    Auto,
+    Count,
+    check_parameters,
+    check_value,
+    declared_types,
     field_names,
     params_of,
     part_name,
@@ -93,6 +95,9 @@ from rankwright.rankers.inputs import (
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
+
+
+Rounds = Count | Auto | None
 
 
 class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
@@ -216,7 +221,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         solver: Any = None,
         metric: Any = "ndcg@10",
         convention: str = "standard",
-        early_stopping_rounds: int | str | None = "auto",
+        early_stopping_rounds: Rounds = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -331,7 +336,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if not hasattr(loss, "bind") or not hasattr(loss, "traits"):
                 hint = "; losses.from_function makes a loss of a function" if callable(loss) else ""
                 raise UsageError(f"{loss!r} is not a loss: it has no bind(data) and traits{hint}.")
-        check_kinds(loss)
+        check_parameters(loss)
         checked: Loss = loss
         return checked
 
@@ -342,7 +347,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._refuse_parameters_of_own_model()
         if not hasattr(model, "rounds"):
             raise UsageError(f"{model!r} is not a model: it has no rounds(loss, data).")
-        check_kinds(model)
+        check_parameters(model)
         for check in ("check_installed", "check"):
             if hasattr(model, check):
                 getattr(model, check)()
@@ -362,14 +367,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 )
 
     def _check(self) -> None:
-        """Refuse common parameters of the wrong kind."""
-        for name in ("early_stopping_rounds", "n_jobs"):
-            value = getattr(self, name, None)
-            if name == "early_stopping_rounds" and isinstance(value, str) and value == "auto":
-                continue
-            if value is not None:
-                check_kind(name, value, ["int"])
-            check_range(name, value)
+        """Raise if a parameter of the ranker itself is invalid; loss and model check theirs."""
+        kind: Any = type(self)
+        types = declared_types(kind)
+        for name, value in super().get_params(deep=False).items():
+            if name in types and not self._parts_with(name):
+                check_value(name, value, types[name])
+
+    def _parts_with(self, name: str) -> list[type]:
+        """Return the classes of the default model and the loss that have a parameter."""
+        parts = (("models", self.model_class), ("losses", self.loss_class))
+        classes = [registry.resolve(kind, part) for kind, part in parts if part is not None]
+        return [part for part in classes if name in declared_types(part)]
+
+    def declared_type(self, name: str) -> Any:
+        """Return the type of a parameter, with its constraints, as the part declares it."""
+        owners: list[Any] = self._parts_with(name) or [type(self)]
+        return declared_types(owners[0]).get(name, Any)
 
     def early_stopping_for(self, model: Model) -> int | str | None:
         """Return what `Selection` takes; "auto" is for models whose rounds are many small steps."""

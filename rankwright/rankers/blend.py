@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import check_whole, check_zero_or_more, seed_of
+from rankwright.core.parameters import NonNegative, at_least, seed_of
 from rankwright.core.types import F64, AnyArray, FittedModel, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
@@ -103,8 +103,8 @@ class Blend(Ranker):
         members: Any = AUTO,
         *,
         weights: Sequence[float] | None = None,
-        folds: int = 5,
-        shrinkage: float = 100.0,
+        folds: Annotated[int, at_least(2)] = 5,
+        shrinkage: NonNegative = 100.0,
         metric: Any = "ndcg@10",
         convention: str = "standard",
         random_state: Any = 0,
@@ -213,7 +213,7 @@ class Blend(Ranker):
         listed = self.members.split(",") if isinstance(self.members, str) else self.members
         members: dict[str, Any] = {}
         for given in listed:
-            member = ranker(given, **common) if isinstance(given, str) else given
+            member = _member(given, common) if isinstance(given, str) else given
             kind = name = getattr(member, "name", type(member).__name__)
             number = 1
             while name in members:
@@ -233,7 +233,7 @@ class Blend(Ranker):
             )
         members = self._named_members()
         if not members:
-            raise UsageError("a blend needs at least one member.")
+            raise UsageError("members is empty; a blend needs at least one member.")
         for name, member in members.items():
             if not isinstance(member, Ranker):
                 raise UsageError(f"a member of a blend is a ranker or its name, not {member!r}.")
@@ -255,13 +255,11 @@ class Blend(Ranker):
     def make_model(self) -> Any:
         """Return the models of all members, checked."""
         members = self._checked_members()
-        self._check()
-        check_whole("folds", self.folds, 2)
-        check_zero_or_more("shrinkage", self.shrinkage)
         if self.weights is not None:
             if self._is_auto():
                 raise UsageError('weights need members that are named, not "auto".')
             _checked_weights(self.weights, len(members))
+        self._check()
         return BlendModel(tuple(member.make_model() for member in members.values()))
 
     def __sklearn_tags__(self) -> Any:
@@ -457,3 +455,11 @@ def _check_same_features(first: Ranker, other: Ranker, name: str) -> None:
     same_names = first_names is None or names is None or [*first_names] == [*names]
     if other._fitted().n_features != first._fitted().n_features or not same_names:
         raise DataError(f"{name} was fitted to other features than the first member.")
+
+
+def _member(name: str, parameters: dict[str, Any]) -> Ranker:
+    """Return a member of a blend by its name."""
+    try:
+        return ranker(name, **parameters)
+    except UsageError as error:
+        raise UsageError(f"members: {error}") from None

@@ -130,7 +130,7 @@ def _scaled(X: FloatMatrix, model: Linear, weight: F64) -> FloatMatrix:
 
 
 def _penalty(ranker: Ranker, model: Linear) -> float:
-    """Return l2: the number, or the one that a fit has selected."""
+    """Return l2, or the value that the fit has selected."""
     tried = ridges(model.l2)
     if len(tried) > 1 and not hasattr(ranker, "model_"):
         raise UsageError("l2='auto' is chosen by a fit: fit the ranker first, or give a number.")

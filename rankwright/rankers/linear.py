@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from rankwright.core.parameters import params_of, with_params
 from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
+from rankwright.rankers.base import Rounds
 from rankwright.rankers.fitting import last_model
 from rankwright.rankers.parameters import (
     LinearParameters,
@@ -19,7 +19,7 @@ from rankwright.rankers.parameters import (
 )
 
 _HELD = 1e6  # a C_r for which the targets equal those of the grades
-VARIANTS = ("base", "multi", "margin")
+Variant = Literal["base", "multi", "margin"]
 
 
 @named_ranker
@@ -474,9 +474,9 @@ class Domination(LinearParameters):
     """
 
     loss_class = "domination"
-    search_space = {"variant": [*VARIANTS], "l1": (1e-5, 0.1, "log"), "l2": None}
+    search_space = {"variant": ["base", "multi", "margin"], "l1": (1e-5, 0.1, "log"), "l2": None}
 
-    variant: str = "multi"
+    variant: Variant = "multi"
     margin: str | tuple[float, ...] | None = None
     margin_scale: float = 1.0
     tiers: tuple[float, ...] | None = None
@@ -484,7 +484,7 @@ class Domination(LinearParameters):
     l2: float | str = 0.0
     scale: bool = False
     solver: Any = "coordinate"
-    early_stopping_rounds: int | None = None
+    early_stopping_rounds: Rounds = None
 
     @property
     def sparsity_(self) -> list[dict[str, float]]:
@@ -510,10 +510,6 @@ class Domination(LinearParameters):
 
     def make_loss(self) -> Loss:
         """Return the loss of the chosen variant."""
-        if self.variant not in VARIANTS:
-            raise UsageError(
-                f"domination's variant must be base, multi or margin, not '{self.variant}'."
-            )
         loss: Any = super().make_loss()
         if self.variant == "base" and loss.tiers is None:
             loss = replace(loss, tiers=(1.0,))

@@ -21,9 +21,10 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
-from rankwright.rankers.base import Ranker, checked_parameters
+from rankwright.metrics.base import AnyMetric, check_metric
+from rankwright.rankers.base import Ranker, Rounds, checked_parameters
 
 R = TypeVar("R", bound=Ranker)
 
@@ -117,7 +118,7 @@ class StoppingParameters(Common):
         early stopping.
     """
 
-    early_stopping_rounds: int | str | None = None
+    early_stopping_rounds: Rounds = None
 
 
 @parameter_group
@@ -147,7 +148,7 @@ class MetricParameters(Common):
     """
 
     metric: Any = "ndcg@10"
-    select_metric: Any = None
+    select_metric: Annotated[AnyMetric, check_metric] | None = None
 
 
 @parameter_group
@@ -215,7 +216,7 @@ class TreeParameters(StoppingParameters):
     min_child_samples: int = 20
     colsample_bytree: float | str = "auto"
     reg_lambda: float = 0.0
-    early_stopping_rounds: int | str | None = "auto"
+    early_stopping_rounds: Rounds = "auto"
 
 
 @parameter_group

@@ -10,12 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import check_whole, part_name
+from rankwright.core.parameters import at_least, check_whole, part_name
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.frames import (
     checked_numbers,
@@ -83,6 +83,9 @@ class Recommendations(NamedTuple):
         return frame_of_columns(columns, backend)
 
 
+Levels = Annotated[int, at_least(2)] | None
+
+
 @parameter_group
 class Recommender(StoppingParameters):
     """Base of rankers that learn a vector for each user and each item.
@@ -97,7 +100,7 @@ class Recommender(StoppingParameters):
         uses each distinct rating as a level.
     """
 
-    levels: int | None = None
+    levels: Levels = None
     convention: str = "sklearn"
 
     def fit(
@@ -123,6 +126,7 @@ class Recommender(StoppingParameters):
         **more
             As for every ranker: qid, group_sizes, weights, init_model, progress.
         """
+        self._check()
         grouping = {name: more.pop(name, None) for name in _GROUPING}
         data, shift = _ratings(X, y, grouping)
         sets = {} if eval_set is None else eval_sets(eval_set, data, self._valid_data)
@@ -339,8 +343,6 @@ class Recommender(StoppingParameters):
         """Return grades as whole numbers below ``levels``, by equal parts of 0 to ``top``."""
         if self.levels is None:
             return data
-        if self.levels < 2:
-            raise UsageError(f"levels must be 2 or more, not {self.levels}.")
         return replace(data, y=np.minimum(np.floor(data.y / top * self.levels), self.levels - 1.0))
 
     def _columns_of(self, data: RankingData) -> RankingData:
@@ -415,7 +417,7 @@ class MMMF(Recommender, FactorParameters):
 
     loss_class = "all_threshold"
 
-    levels: int | None = 5
+    levels: Levels = 5
     margin: float = 1.0
     biases: bool = False
     method: str = "joint"

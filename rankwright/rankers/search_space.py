@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.core.parameters import (
-    check_range,
+    PARTS,
+    base_type,
+    check_value,
     declared_types,
     default_params,
     params_of,
@@ -149,31 +151,30 @@ def user_space(ranker: Ranker, space: Any) -> dict[str, Any]:
         )
     names = [str(name).replace(".", "__") for name in space]
     return {
-        name: _checked(name, values, *_default_and_types(ranker, name))
+        name: _checked(name, values, *_default_and_type(ranker, name))
         for name, values in zip(names, space.values(), strict=True)
     }
 
 
-def _default_and_types(ranker: Ranker, name: str) -> tuple[Any, set[Any]]:
-    """Return the value of a parameter before tuning, and the types that it accepts."""
+def _default_and_type(ranker: Ranker, name: str) -> tuple[Any, Any]:
+    """Return the value of a parameter before tuning, and its declared type."""
     params = ranker.get_params(deep=True)
     part, separator, field = name.partition("__")
-    owner: Any = ranker
-    if separator and part in ("loss", "model", "solver") and part in params:
+    if separator and part in PARTS and part in params:
         owner = ranker._part_of(part)
         if name not in params:
             raise unknown_parameter(type(owner).__name__, field, params_of(owner))
-    elif name not in params:
+        return params[name], declared_types(owner.__class__).get(field, Any)
+    if name not in params:
         raise ranker._unknown_parameter(name, ranker._part_of("model"))
-    declared = declared_types(owner.__class__).get(name if owner is ranker else field, Any)
-    return params[name], type_options(declared)
+    return params[name], ranker.declared_type(name)
 
 
-def _checked(name: str, values: Any, default: Any, types: set[Any]) -> Any:
+def _checked(name: str, values: Any, default: Any, declared: Any) -> Any:
     if type(values).__module__.startswith("optuna.distributions"):
         return values
     if isinstance(values, tuple):
-        return _range(name, values, default, types)
+        return _range(name, values, default, declared)
     if not isinstance(values, list | range | np.ndarray):
         raise UsageError(
             f"space[{name!r}] is {values!r}: give a range (low, high), (low, high, 'log') or a "
@@ -182,12 +183,12 @@ def _checked(name: str, values: Any, default: Any, types: set[Any]) -> Any:
     choices = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not choices:
         raise UsageError(f"space[{name!r}] is an empty list; name the values to choose from.")
-    for choice in choices:
-        check_range(name.rpartition("__")[2], choice)
+    for choice in filter(_is_number, choices):
+        check_value(name.rpartition("__")[2], choice, declared)
     return choices
 
 
-def _range(name: str, values: tuple[Any, ...], default: Any, types: set[Any]) -> tuple[Any, ...]:
+def _range(name: str, values: tuple[Any, ...], default: Any, declared: Any) -> tuple[Any, ...]:
     shown = f"space[{name!r}] is {values!r}"
     if len(values) not in (2, 3) or not all(_is_number(end) for end in values[:2]):
         raise UsageError(
@@ -201,20 +202,20 @@ def _range(name: str, values: tuple[Any, ...], default: Any, types: set[Any]) ->
         raise UsageError(f"{shown}, which is reversed; write ({high}, {low}).")
     if scale and low <= 0:
         raise UsageError(f"{shown}: a range with 'log' begins above 0.")
-    any_type = default is None and types <= {Any, type(None)}
-    takes_numbers = types & {int, float} or any_type or _is_number(default)
-    if isinstance(default, bool) or not takes_numbers:
+    types = {base_type(option) for option in type_options(declared)}
+    takes_numbers = types & {int, float} or (default is None and Any in types)
+    if isinstance(default, bool) or not (takes_numbers or _is_number(default)):
         raise UsageError(
             f"{shown}, but {name} takes no numbers (it is {default!r}); give a list of choices."
         )
-    for end in (low, high):
-        check_range(name.rpartition("__")[2], end)
     whole_ends = isinstance(low, Integral) and isinstance(high, Integral)
-    if float in types or isinstance(default, float):
-        return float(low), float(high), *scale
-    if not whole_ends and (int in types or isinstance(default, Integral)):
+    takes_floats = float in types or isinstance(default, float)
+    takes_whole = int in types or isinstance(default, Integral)
+    if takes_whole and not takes_floats and not whole_ends:
         raise UsageError(f"{shown}, but {name} takes whole numbers; write such ends.")
-    number = int if whole_ends else float
+    for end in (low, high):
+        check_value(name.rpartition("__")[2], end, declared)
+    number = int if whole_ends and not takes_floats else float
     return number(low), number(high), *scale
 
 

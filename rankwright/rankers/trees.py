@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rankwright.rankers.base import Rounds
 from rankwright.rankers.parameters import (
     MetricParameters,
     SplitParameters,
@@ -281,4 +282,4 @@ class RandomForest(SplitParameters):
     min_child_samples: int = 1
     colsample_bytree: float | str = 0.3
     max_bins: int = 255
-    early_stopping_rounds: int | str | None = None
+    early_stopping_rounds: Rounds = None

@@ -34,7 +34,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, VANISHED, SolveResult, TargetProblem
 from rankwright.solvers.lbfgs import LBFGS
 
@@ -64,11 +64,11 @@ class Alternating(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "targets"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
     learning_rate: float = 1.0
-    inner_tol: float = 1e-8
-    inner_max_iter: int = 500
+    inner_tol: NonNegative = 1e-8
+    inner_max_iter: Count = 500
 
     def solve(self, problem: TargetProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default).

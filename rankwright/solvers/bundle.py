@@ -10,7 +10,7 @@ planes without weight after a while.
 
 A **difference** of convex functions, M - N, is solved in rounds. Each round replaces N by its plane
 u'w + c at the present w. The remaining problem is convex with the same planes of M, less u, and no
-round makes J larger (`le2007dorm` with tied grades in order of score). The gap is that of the last
+round makes J larger (`le2007dorm` with tied grades in order of score). The gap refers to the last
 round.
 """
 
@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, CutProblem, SolveResult
 from rankwright.errors import UsageError
 from rankwright.solvers.planes import Planes
@@ -71,8 +71,8 @@ class Bundle(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex_parts"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
 
     def solve(self, problem: CutProblem, start: F64 | None = None) -> CutResult:
         """Minimise ``problem`` from ``start`` (0 by default); optimality is the duality gap."""
@@ -129,7 +129,7 @@ class _Search:
         return plane is not None
 
     def separate_ties(self, w: F64) -> F64:
-        """Return a point near ``w``, at which all scores are tied, without these ties.
+        """Return a point near ``w`` without tied scores, if all scores are tied at ``w``.
 
         The order of tied scores is arbitrary, so a round of a difference might stay at ``w``.
         """
@@ -211,7 +211,7 @@ def _lowest(left: _Point, right: _Point, curvature: float) -> tuple[float, float
     level = tangent(right, 0.0) - tangent(left, 0.0)
     cross = level / rise if rise != 0.0 else 0.5 * (left.t + right.t)
     cross = min(max(cross, left.t), right.t)
-    if curvature > 0.0:  # each parabola may have its minimum on its own side of the crossing
+    if curvature > 0.0:  # the minimum may be on either side of the crossing
         low = left.t - left.derivative / curvature
         high = right.t - right.derivative / curvature
         cross = low if low < cross else high if high > cross else cross

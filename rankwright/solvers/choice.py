@@ -13,7 +13,7 @@ from typing import Any
 from rankwright import registry
 from rankwright.core.parameters import (
     both,
-    check_kinds,
+    check_parameters,
     either,
     part_name,
     resolve_part,
@@ -70,7 +70,10 @@ def choose_solver(
     solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
     if not hasattr(solver, "solve"):
         name = part_name("solvers", solver)
-        raise UsageError(f"{name} does not solve for the weights of a linear model.")
+        raise UsageError(
+            f"{name} does not solve for the weights of a linear model; give a solver, such as "
+            "'lbfgs', or None."
+        )
     limits = {"max_iter": max_iter, "tol": tol}
     changes = {field: value for field, value in limits.items() if value != "auto"}
     if changes and not named:
@@ -82,7 +85,7 @@ def choose_solver(
         changes["random_state"] = random_state
     if changes:
         solver = with_params(solver, changes)
-    check_kinds(solver)
+    check_parameters(solver)
     check_fit(solver, loss)
     if loss.traits.stochastic:
         warn_of_unused_iterations(solver, loss)
@@ -144,8 +147,8 @@ def _suits(name: str, traits: Traits) -> bool:
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
     """Return the ``needs`` that are not among these traits."""
     described = [need for need in NEEDS if need in needs]
-    others = sorted(needs - NEEDS.keys())
-    return [need for need in (*described, *others) if not getattr(traits, need, False)]
+    undescribed = sorted(needs - NEEDS.keys())
+    return [need for need in (*described, *undescribed) if not getattr(traits, need, False)]
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, StochasticProblem
 from rankwright.errors import UsageError
 from rankwright.solvers.bundle import CutResult
@@ -50,8 +50,8 @@ class ColumnGeneration(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"convex", "queries", "shift_invariant"})
 
-    tol: float = 1e-3
-    max_iter: int = 500
+    tol: NonNegative = 1e-3
+    max_iter: Count = 500
 
     def solve(
         self,

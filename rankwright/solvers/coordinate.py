@@ -1,4 +1,4 @@
-"""Coordinate descent with l1 and l2 penalties, for models in which most weights are exactly 0.
+"""Coordinate descent with l1 and l2 penalties, for models with few weights other than 0.
 
     min over w of  f(w) + l1 |w|_1,      f smooth and convex, the l2 term in it                (1)
 
@@ -11,8 +11,8 @@ The largest violation of (2) over all columns is the residual. It ends the run, 
 reports it as its optimality.
 
 A pass over all columns only computes that residual. Between two such passes the steps sweep over a
-working set: the columns with a weight and those with the largest violations, up to twice as many.
-Within a working set, columns that stay at 0 are skipped until the others have converged.
+working set: the columns with a weight and the columns with the largest violations, up to twice as
+many. Within a working set, columns that stay at 0 are skipped until the rest has converged.
 
 A path of falling l1 is fast if each problem starts from the weights of the previous one.
 """
@@ -20,15 +20,15 @@ A path of falling l1 is fast if each problem starts from the weights of the prev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, I64, Problem, SolveResult
 
 _FIRST = 100  # columns of the first working set
-_INNER = 0.1  # share of the residual at which a working set has converged
+_INNER = 0.1  # a working set has converged at this share of the residual
 
 
 class ColumnProblem(Problem, Protocol):
@@ -68,9 +68,9 @@ class Coordinate(Part):
     needs: ClassVar[frozenset[str]] = frozenset({"columns"})
     by_column: ClassVar[bool] = True
 
-    tol: float = 1e-6
-    max_iter: int = 500
-    step: str = "log1p"
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
+    step: Literal["log1p", "bound"] = "log1p"
 
     def solve(self, problem: ColumnProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
@@ -115,16 +115,16 @@ def residuals(g: F64, w: F64, l1: float) -> F64:
 
 
 def working_set(violation: F64, w: F64) -> I64:
-    """Return the columns to sweep over: all with a weight, and the worst of the others."""
+    """Return the columns to sweep over: all with a weight, and the worst without."""
     weighted = np.flatnonzero(w)
-    others = np.where(w == 0.0, violation, 0.0)
-    room = min(max(_FIRST, len(weighted)), int(np.count_nonzero(others)))
-    added = np.argsort(-others, kind="stable")[:room]
+    unweighted = np.where(w == 0.0, violation, 0.0)
+    room = min(max(_FIRST, len(weighted)), int(np.count_nonzero(unweighted)))
+    added = np.argsort(-unweighted, kind="stable")[:room]
     return np.sort(np.concatenate([weighted, added]))
 
 
 def largest_l1(problem: ColumnProblem) -> float:
-    """Return the smallest l1 at which every weight is 0."""
+    """Return the smallest l1 that makes every weight 0."""
     g = np.empty(problem.size)
     problem.grad(np.zeros(problem.size), g)
     return float(np.abs(g).max(initial=0.0))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, Problem, SolveResult
 
 
@@ -33,8 +33,8 @@ class LBFGS(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
     nonnegative: bool = False
 
     def solve(self, problem: Problem, start: F64 | None = None) -> SolveResult:

@@ -1,4 +1,4 @@
-"""Online gradient descent: one step per query, in the order in which queries arrive.
+"""Online gradient descent: one step per query, in order of arrival.
 
 Step t pays the loss of part (query) f_t at the present weights, and then moves them:
 
@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, SolveResult, StochasticProblem
 
@@ -57,7 +57,7 @@ class OnlineState:
 
     @classmethod
     def of(cls, arrays: Mapping[str, AnyArray]) -> OnlineState:
-        """Return the state that has these `arrays`, among others."""
+        """Return the state in the arrays of a model file."""
         t, smoothness, paid = arrays["online_so_far"].tolist()
         return cls(arrays["online_w"], arrays["online_mean"], int(t), smoothness, paid)
 
@@ -78,8 +78,8 @@ class Online(Part):
     max_iter
         Maximum number of passes over the data.
     averaging
-        Return the mean of the weights over all steps, in which later steps count more; False: the
-        last weights.
+        Return the mean of the weights over all steps, with larger weights for later steps; False:
+        the last weights.
     random_state
         Seed of the order of the queries in each pass.
 
@@ -92,8 +92,8 @@ class Online(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
-    tol: float = 1e-3
-    max_iter: int = 50
+    tol: NonNegative = 1e-3
+    max_iter: Count = 50
     averaging: bool = True
     random_state: int = 0
 
@@ -117,7 +117,7 @@ class Online(Part):
         return self._result(problem, state, curve, stopped)
 
     def resume(self, problem: StochasticProblem, state: OnlineState) -> SolveResult:
-        """Take one step for each part of ``problem``, in their own order, from ``state``."""
+        """Take one step for each part of ``problem``, in order, from ``state``."""
         end = self.walk(problem, state, np.arange(problem.n_parts))
         paid = (end.paid - state.paid) / max(problem.n_parts, 1)
         return self._result(problem, end, [paid], "all parts were seen")

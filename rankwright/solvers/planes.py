@@ -18,8 +18,8 @@ then the plane of the smallest g is added. A small ridge on the diagonal turns t
 of linearly dependent planes into a long step, so the solution has few planes.
 
 **Several blocks**: sequential minimal optimisation. With g = G x - b, weight moves within a block
-from the plane j with the largest g among those with a weight to the plane i with a smaller g for
-which the objective falls most,
+from the plane j with the largest g among planes with a weight to the plane i with a smaller g and
+the largest decrease of the objective,
 
     x_i += d,  x_j -= d,     d = min(x_j, (g_j - g_i) / (G_ii + G_jj - 2 G_ij))                (3)
 
@@ -53,7 +53,7 @@ class Planes:
     l2 : float
         The penalty on w.
     n_blocks : int
-        Number of blocks, each of which begins with a plane of zeros; 0: one block, without it.
+        Number of blocks that begin with a plane of zeros; 0: a single block without one.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped
 
 @kernel
 def _optimise_active(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
-    """Optimise x on the active planes, drop those that reach 0; return the number that remain."""
+    """Optimise x on the active planes, drop planes that reach 0, return the number left."""
     while True:
         target = _without_bounds(G, b, active[:m], size)
         step, blocked = 1.0, -1

@@ -9,7 +9,7 @@ compared with a mean over documents); (1) cancels the size, so one rate, in unit
 weights, fits all losses, smooth or not, even if the gradient is not the gradient of any function.
 Steps shrink like 1/sqrt(t).
 
-The result is the mean of the weights with weight t, in which the noise of single steps cancels.
+The result is the mean of the weights with weight t, so that the noise of single steps cancels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part, Positive
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, SolveResult, StochasticProblem
 from rankwright.solvers.online import has_converged
@@ -40,8 +40,8 @@ class SGD(Part):
     batch_size
         Queries in a step.
     averaging
-        Return the mean of the weights over all steps, in which later steps count more; False: the
-        last weights.
+        Return the mean of the weights over all steps, with larger weights for later steps; False:
+        the last weights.
     random_state
         Seed of the batches.
 
@@ -54,10 +54,10 @@ class SGD(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"queries"})
 
-    tol: float = 1e-3
-    max_iter: int = 100
-    learning_rate: float = 0.1
-    batch_size: int = 8
+    tol: NonNegative = 1e-3
+    max_iter: Count = 100
+    learning_rate: Positive = 0.1
+    batch_size: Count = 8
     averaging: bool = True
     random_state: int = 0
 

@@ -13,7 +13,7 @@ small compared with the gradient:
 so that the last steps converge superlinearly. The step is taken if the decrease of the objective is
 at least a small share of the decrease predicted by (1); the region grows or shrinks with that share
 (`lin2008trust`, Algorithms 1 and 2). Across a kink of the gradient, as of squared hinges, the
-decrease is far below the prediction. The step is then shortened to the point at which the
+decrease is far below the prediction. The step is then shortened until the
 derivative along it has nearly vanished, and the region keeps its size, because shrinking it at
 every kink would make the run slow.
 """
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Part
+from rankwright.core.parameters import Count, NonNegative, Part
 from rankwright.core.types import F64, NewtonProblem, SolveResult
 
 _ACCEPT = 1e-4  # take the step at this share of the predicted decrease
@@ -54,8 +54,8 @@ class TRON(Part):
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "integrable", "hess_vec"})
 
-    tol: float = 1e-6
-    max_iter: int = 500
+    tol: NonNegative = 1e-6
+    max_iter: Count = 500
 
     def solve(self, problem: NewtonProblem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
@@ -93,7 +93,7 @@ class TRON(Part):
                 w, value = w + p, reached
                 g, ahead = ahead, g
             else:
-                problem.grad(w, g)  # the next Hessian products are those at w
+                problem.grad(w, g)  # the next Hessian products are at w
         optimality = float(np.abs(g).max(initial=0.0))
         return SolveResult(w, value, optimality, len(curve), stopped, curve)
 

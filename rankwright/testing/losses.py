@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.parallel import documents_per_range
-from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_parameters, params_of, part_name, resolve_part
 from rankwright.core.types import CAPABILITIES, F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
@@ -167,7 +167,7 @@ def check_traits(loss: Any) -> None:
 @_promised()
 def check_bind_leaves_parameters(loss: Any) -> None:
     """Binding and use leave the parameters and the scores as they are."""
-    check_kinds(loss)
+    check_parameters(loss)
     before = repr(params_of(loss))
     data = graded(GRADES)
     s = random_scores(data)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.parameters import check_kinds, params_of, part_name, resolve_part
+from rankwright.core.parameters import check_parameters, params_of, part_name, resolve_part
 from rankwright.core.types import F64, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
@@ -120,7 +120,7 @@ def scores_of(learnt: Any, data: RankingData) -> F64:
 def check_fit(model: Any) -> None:
     """The model has rounds(loss, data, valid, start=, random_state=, n_jobs=), and learns."""
     require(hasattr(model, "rounds"), "it has no method rounds(loss, data).")
-    check_kinds(model)
+    check_parameters(model)
     known = inspect.signature(model.rounds).parameters
     for name in ("valid", "start", "random_state", "n_jobs"):
         require(name in known, f"rounds takes no {name}.")

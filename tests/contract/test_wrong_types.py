@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rankwright import registry
+from rankwright.core.parameters import declared_types
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
 from rankwright.metrics.evaluation import Evaluator
@@ -114,29 +115,15 @@ def raw_errors(kind, name):
                 yield f"{parameter}={label}: {type(error).__name__}: {error}"
 
 
-# Parts that name every parameter of a wrong type today. The others have 726 raw errors of Python
-# in 5,598 combinations: losses 62, models 81, solvers 20, rankers 366, metrics 197.
-HANDLED = {
-    "losses": {
-        *("all_threshold", "approx_ndcg", "dual_softmax", "fidelity", "gbrank", "listmle"),
-        *("listnet", "neural_ndcg", "pair_exp", "pair_hinge", "precision_svm", "query_offset"),
-        *("rank_cosine", "ranknet", "rocarea_svm", "softrank", "squared"),
-    },
-    "models": {"coordinate_ascent"},
-}
-NOT_YET = pytest.mark.xfail(
-    strict=True, reason="issue point F3: constraints are declared with the fields in step 3"
-)
-
-
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        pytest.param(kind, name, marks=[] if name in HANDLED.get(kind, ()) else NOT_YET)
-        for kind in KINDS
-        for name in registry.KINDS[kind]
-    ],
+    ("kind", "name"), [(kind, name) for kind in KINDS for name in registry.KINDS[kind]]
 )
 def test_a_parameter_of_a_wrong_type_is_refused_by_its_name(kind, name):
     assert error_of(kind, name, {}) is None
     assert list(islice(raw_errors(kind, name), 5)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_type_of_each_parameter_is_declared(kind):
+    for name, part in registry.all_of(kind).items():
+        assert set(parameters(kind, name)) <= declared_types(part).keys(), name

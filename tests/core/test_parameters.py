@@ -12,7 +12,7 @@ from rankwright.core.parameters import (
     Part,
     check_above_zero,
     check_choice,
-    check_kinds,
+    check_parameters,
     check_whole,
     check_zero_or_more,
     either,
@@ -117,12 +117,12 @@ def test_values_of_parameters_are_compared(a, b, equal):
 )
 def test_values_of_the_wrong_kind_are_refused(part, sentence):
     with pytest.raises(UsageError, match=sentence):
-        check_kinds(part)
+        check_parameters(part)
 
 
 def test_numbers_of_numpy_and_whole_numbers_for_numbers_will_do():
-    check_kinds(Bend(rate=1, steps=np.int64(2), word=None, exact=np.bool_(True)))
-    check_kinds(Plain())
+    check_parameters(Bend(rate=1, steps=np.int64(2), word=None, exact=np.bool_(True)))
+    check_parameters(Plain())
 
 
 def test_a_name_of_another_library_is_answered_with_ours_where_the_part_has_it():

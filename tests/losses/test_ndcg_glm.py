@@ -37,7 +37,7 @@ def test_kl_is_listnet_against_gains_up_to_a_constant():
 
 
 def test_a_wrong_divergence_is_answered_with_the_nearest():
-    with pytest.raises(UsageError, match="no ndcg_glm divergence 'kll'; did you mean kl"):
+    with pytest.raises(UsageError, match="must be square or kl, not 'kll'; did you mean kl"):
         NDCGGLM("kll").bind(query([0, 1]))
 
 

@@ -325,7 +325,10 @@ def test_additive_margins_stay_exact_for_scores_of_ten_thousand():
 @pytest.mark.parametrize(
     ("params", "sentence"),
     [
-        ({"divergence": "squared"}, "no retarget divergence 'squared'; did you mean square"),
+        (
+            {"divergence": "squared"},
+            "must be square or kl, not 'squared'; did you mean square",
+        ),
         ({"margin": "grades"}, "did you mean grade"),
         ({"kl_margin": "ratios"}, "did you mean ratio"),
         ({"domain": "simplx"}, "did you mean simplex"),
