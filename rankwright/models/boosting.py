@@ -1,23 +1,23 @@
-"""Boosting: steps against the gradient in the space of scores, whatever the base learner.
+"""Boosting: gradient steps in the space of scores, for any base learner.
 
-Round t has scores f_t. The loss gives the gradient g and a curvature h of each document; the base
-learner fits -g/h with weights h by least squares, and f_{t+1} = f_t + rate * fit.
-(`moon2010intervalrank`, Algorithm 1, is curvature 1.) With ``direction="lbfgs"`` the fit is of -d,
+Round t has scores f_t. The loss has the gradient g and a curvature h of each document; the base
+learner fits -g/h with weights h by least squares, and f_{t+1} = f_t + rate * fit
+(`moon2010intervalrank`, Algorithm 1, has curvature 1). With ``direction="lbfgs"`` it fits -d/h,
 
     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (1)
 
-the L-BFGS estimate of Newton's step in function space, kept near g/h
-(`rankwright.models.boosting`).
+the L-BFGS estimate of Newton's step in the space of scores, limited as `QuasiNewton` describes.
 
-Three things make the result depend on the data and the seed alone:
+The result depends on the data and the seed only:
 
-- documents and queries enter in an order fixed by their content, so shuffling rows changes no bit;
+- documents and queries are sorted by their content, so the order of the rows does not matter;
 - g and h are rounded to a common grid on which every sum of n of them is exact in float64,
 
       step = 2^(exponent(max |g|) - 52 + ceil(log2 n)),                                       (2)
 
   so no histogram depends on the order of its additions;
-- rows and columns of round t are sampled from streams named by t, so a resumed run draws alike.
+- rows and columns of round t are sampled from streams named by t, so a resumed run samples as
+  before.
 """
 
 from __future__ import annotations
@@ -65,18 +65,17 @@ def _round_to_grid(lo, hi, values, rows, step, out):  # type: ignore[no-untyped-
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """How gradients become the targets of base learners.
+    """The parameters of boosting that do not depend on the base learner.
 
     Parameters
     ----------
     leaves : "newton" or "constant"
-        Weight documents by the loss's curvature, or all alike.
+        Weight documents by the curvature of the loss, or by their own weights.
     direction : "gradient" or "lbfgs"
-        Follow the gradient, or the L-BFGS direction in function space: longer steps where the
-        gradient hardly turns, shorter ones where it turned round. A run continued from a finished
-        model begins without memory, so its trees are not those of one long run.
+        Follow the gradient, or the L-BFGS direction in the space of scores. A run that continues
+        from a fitted model has no pairs at first, so its trees are not those of one long run.
     subsample, query_fraction, colsample_bytree : float
-        Share of documents, of queries and of features sampled anew in each round.
+        Shares of documents, queries and features that are sampled in each round.
     """
 
     leaves: str = "newton"
@@ -86,7 +85,7 @@ class Boost:
     colsample_bytree: float = 1.0
 
     def check(self) -> None:
-        """Refuse shares and names that make no sense."""
+        """Raise for parameters out of range."""
         for name in ("subsample", "query_fraction", "colsample_bytree"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise UsageError(
@@ -98,7 +97,7 @@ class Boost:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return the choices of a model that has them among its own."""
+        """Return the parameters of a model that has them among its own."""
         return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
 
     def start(
@@ -113,8 +112,8 @@ class Boost:
     ) -> Descent:
         """Bind ``loss`` to ``data`` and return the state of a run.
 
-        Where ``data`` are a part of others, ``largest`` is what the loss has to know of them all,
-        and ``first_query`` the number of the first query among them.
+        For a part of a data set, ``largest`` is the maximum that the loss needs over all parts
+        (`SurveyedLoss`), and ``first_query`` the number of its first query among all.
         """
         self.check()
         options = {} if largest is None else {"largest": largest}
@@ -122,7 +121,7 @@ class Boost:
 
 
 class Descent:
-    """A boosting run: round by round, from scores to gradients and curvatures."""
+    """A boosting run: gradients and curvatures from scores, round by round."""
 
     def __init__(
         self,
@@ -140,9 +139,8 @@ class Descent:
         self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs, **options)
         if first_query and loss.traits.stochastic:
             self._loss.number_from(first_query)
-        self._shift_invariant = loss.traits.shift_invariant
-        self._has_curvature = loss.traits.curvature
-        self._newton = boost.leaves == "newton" and self._has_curvature
+        self._traits = loss.traits
+        self._newton = boost.leaves == "newton" and loss.traits.curvature
         self._weight = np.repeat(order_weight(ordered), ordered.sizes) * document_weight(ordered)
         self._query = ordered.query_of_row()
         self._n_queries, self._n_features = data.n_queries, data.n_features
@@ -161,12 +159,16 @@ class Descent:
         gradient, curvature = self._g, self._h
         if self._boost.direction == "lbfgs":
             if self._quasi is None:
-                self._quasi = QuasiNewton(min(1.0, self._room()))
-            # before rows are sampled: pairs from two draws would be noise
-            gradient = self._quasi.direction(self._centred(), gradient, curvature)
-        sampled = self._sample_rows(t)
-        if sampled is not None:
-            gradient, curvature = gradient * sampled, curvature * sampled
+                self._quasi = QuasiNewton(min(1.0, self._relative_curvature()))
+            # before rows are sampled: pairs from two samples would be noise
+            gradient = self._quasi.direction(self._centred_scores(), gradient, curvature)
+        for name, share in (
+            ("queries", self._boost.query_fraction),
+            ("rows", self._boost.subsample),
+        ):
+            if share < 1.0:
+                sampled = self._sample(t, name, share)
+                gradient, curvature = gradient * sampled, curvature * sampled
         return value, self._on_grid(gradient), self._on_grid(curvature)
 
     def columns(self, t: int) -> I64 | None:
@@ -179,73 +181,63 @@ class Descent:
         )
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what the next round needs beside the scores."""
-        own: dict[str, AnyArray] = loss_state(self._loss)
-        return own if self._quasi is None else {**own, **self._quasi.arrays()}
+        """Return the arrays that the next round needs in addition to the scores."""
+        memory: dict[str, AnyArray] = loss_state(self._loss)
+        return memory if self._quasi is None else {**memory, **self._quasi.arrays()}
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Continue as the run that had this `state`."""
-        load_loss_state(self._loss, kept)
-        if "quasi_numbers" in kept:
-            self._quasi = QuasiNewton.restore(kept)
+    def load_state(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue from the `state` of another run."""
+        load_loss_state(self._loss, state)
+        if "quasi_numbers" in state:
+            self._quasi = QuasiNewton.restore(state)
 
     @property
     def samples(self) -> bool:
-        """Whether rounds differ by what they draw."""
+        """Whether rounds sample documents, queries or features."""
         boost = self._boost
         return min(boost.subsample, boost.query_fraction, boost.colsample_bytree) < 1.0
 
     def best_constant(self) -> float:
-        """Return the score to start from: 0 where a shift changes nothing, else a Newton step."""
-        if self._shift_invariant:
+        """Return the initial score: 0 for shift-invariant losses, otherwise a Newton step."""
+        if self._traits.shift_invariant:
             return 0.0
         derivative, curvature = self.at_zero()
         return -derivative / curvature if curvature > 0.0 else 0.0  # exact for squared error
 
     def at_zero(self) -> tuple[float, float]:
-        """Return the sums of gradients and curvatures where all scores are 0.
+        """Return the sums of gradients and curvatures at scores of 0.
 
-        A document's weight stands for the curvature that a loss does not have.
+        For a loss without curvature, the curvature is the weight of a document.
         """
         self._s[:] = 0.0
-        curvature = self._weight.copy()  # that of a square, where the loss has none of its own
-        if self._has_curvature:
+        curvature = self._weight.copy()
+        if self._traits.curvature:
             self._loss.grad_curv(self._s, self._g, curvature)
         else:
             self._loss.grad(self._s, self._g)
         return float(self._g.sum()), float(curvature.sum())
 
-    def _sample_rows(self, t: int) -> F64 | None:
-        """Return what each document counts in round ``t``, or None where all count alike."""
-        by_query = self._draw(t, "queries", self._boost.query_fraction)
-        by_row = self._draw(t, "rows", self._boost.subsample)
-        if by_query is None:
-            return by_row
-        sampled = by_query[self._query]
-        return sampled if by_row is None else sampled * by_row
+    def _sample(self, t: int, name: str, share: float) -> F64:
+        """Return 1 for each sampled document and 0 for others; ``name`` is queries or rows."""
+        n = self._n_queries if name == "queries" else len(self._g)
+        sampled = (stream(self._seed, "boost", name, t).random(n) < share).astype(np.float64)
+        return sampled[self._query] if name == "queries" else sampled
 
-    def _draw(self, t: int, what: str, share: float) -> F64 | None:
-        """Return 1 for each sampled query or row and 0 for the others; None for all of them."""
-        if share >= 1.0:
-            return None
-        n = self._n_queries if what == "queries" else len(self._g)
-        return (stream(self._seed, "boost", what, t).random(n) < share).astype(np.float64)
-
-    def _room(self) -> float:
-        """Return the curvature of the base learner over that of the loss, where it has any."""
-        if self._newton or not self._has_curvature:
+    def _relative_curvature(self) -> float:
+        """Return the curvature of the base learner relative to the curvature of the loss."""
+        if self._newton or not self._traits.curvature:
             return 1.0
         curvature = np.empty(len(self._s))
         self._loss.grad_curv(self._s, np.empty(len(self._s)), curvature)
         total = ordered_sum(curvature)
         return ordered_sum(self._h) / total if total > 0.0 else 1.0
 
-    def _centred(self) -> F64:
-        """Return the scores, less the mean of each query where a shift changes nothing.
+    def _centred_scores(self) -> F64:
+        """Return the scores, less the mean of each query for shift-invariant losses.
 
-        A shift moves scores without turning the gradient: to L-BFGS, a way without end.
+        A shift changes scores and not the gradient; L-BFGS would follow it without end.
         """
-        if not self._shift_invariant:
+        if not self._traits.shift_invariant:
             return self._s.copy()
         size = np.bincount(self._query, minlength=self._n_queries)
         mean = np.bincount(self._query, self._s, self._n_queries) / np.maximum(size, 1)
@@ -264,15 +256,6 @@ class Descent:
 
 
 # --- the L-BFGS direction --------------------------------------------------------------------
-#
-# The L-BFGS direction in the space of scores, for boosting: there is no line search.
-#
-# With f_k the scores and g_k the gradient of round k, and h the curvature of each document,
-#
-#     d = H_t g,   from the last pairs (f_{k+1} - f_k, g_{k+1} - g_k),  H_0 = a multiple of 1/h  (3)
-#
-# The steps are a base learner's, which follows d only roughly; `QuasiNewton` says how d is kept
-# safe.
 
 
 _MEMORY = 8  # pairs of L-BFGS
@@ -281,52 +264,51 @@ _FARTHEST = 32.0  # times the plain step
 
 
 class QuasiNewton:
-    """The L-BFGS direction, safe where steps are a base learner's without a line search.
+    """The L-BFGS direction (1), limited because boosting has no line search.
 
-    With |v|^2 = sum h v^2, p = g/h the plain step and d = H_t g, what is followed is d
+    With |v|^2 = sum h v^2, the plain step p = g/h and d = H_t g, the direction is d
 
-    - with no part across p larger than a third of its part along p, so that a base learner which
-      follows it follows the gradient too; p itself where d does not descend;
-    - of a length between |p| and reach |p| (reach |p| where reach is below 1).
+    - with its part across p limited to a third of its part along p, so that a base learner which
+      fits it also descends along the gradient; p itself if d does not descend;
+    - with a length between |p| and reach |p|, or of reach |p| if reach is below 1.
 
-    The derivative along the last step, now over before, decides the reach: 1 says that the gradient
-    did not turn, 0 that the step went just far enough. Above a quarter the reach grows; below zero
-    it shrinks to half of what would have been far enough, and the pairs are forgotten. Only
-    derivatives are asked for, never values, so this also serves gradients that are those of no
-    function.
+    The derivative along the last step, relative to its value before the step, changes the reach. It
+    is 1 if the gradient did not turn and 0 at a minimum along the step. Above a quarter, the reach
+    grows; below zero, it shrinks to half of the distance to the minimum, and the pairs are dropped.
+    Only derivatives are used, because some gradients are not the gradient of any function.
     """
 
     def __init__(self, reach: float) -> None:
-        self._pairs: list[tuple[F64, F64, float]] = []
-        self._last: tuple[F64, F64] | None = None
+        self._pairs: list[tuple[F64, F64, float]] = []  # step, change of gradient, their product
+        self._last: tuple[F64, F64] | None = None  # scores and gradient
         self._reach = self._length = reach
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return its state."""
-        assert self._last is not None, "it has been asked for a direction"
-        named = {
+        """Return the state after a first direction."""
+        assert self._last is not None
+        arrays = {
             "quasi_numbers": np.array([self._reach, self._length]),
             "quasi_last": np.array(self._last),
-            "quasi_bends": np.array([curvature for _, _, curvature in self._pairs]),
+            "quasi_products": np.array([product for _, _, product in self._pairs]),
         }
         if self._pairs:
-            named["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
-        return named
+            arrays["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
+        return arrays
 
     @classmethod
-    def restore(cls, named: Mapping[str, AnyArray]) -> QuasiNewton:
-        """Build it from its own `arrays`."""
-        reach, length = named["quasi_numbers"].tolist()
-        made = cls(reach)
-        made._length = length
-        made._last = named["quasi_last"][0], named["quasi_last"][1]
-        for k, curvature in enumerate(named["quasi_bends"].tolist()):
-            moved, turned = named["quasi_pairs"][k]
-            made._pairs.append((moved, turned, curvature))
-        return made
+    def restore(cls, arrays: Mapping[str, AnyArray]) -> QuasiNewton:
+        """Continue from the `arrays` of another run."""
+        reach, length = arrays["quasi_numbers"].tolist()
+        quasi = cls(reach)
+        quasi._length = length
+        quasi._last = arrays["quasi_last"][0], arrays["quasi_last"][1]
+        products = arrays["quasi_products"].tolist()
+        pairs = arrays["quasi_pairs"] if products else ()
+        quasi._pairs = [(*pair, product) for pair, product in zip(pairs, products, strict=True)]
+        return quasi
 
     def direction(self, s: F64, g: F64, h: F64) -> F64:
-        """Return h d at scores ``s``, whose gradient is ``g`` and whose curvature is ``h``."""
+        """Return h d at scores ``s`` with gradient ``g`` and curvature ``h``."""
         present = h > 0.0
         inverse = np.divide(1.0, h, out=np.zeros(len(h)), where=present)
         if self._last is not None:
@@ -341,20 +323,20 @@ class QuasiNewton:
         if along <= 0.0:
             d, along = plain, 1.0
         across = d - along * plain
-        wide = math.sqrt(_dot(across, h * across) / size)
-        share = min(1.0, _ACROSS * along / wide) if wide > 0.0 else 1.0
+        width = math.sqrt(_dot(across, h * across) / size)
+        share = min(1.0, _ACROSS * along / width) if width > 0.0 else 1.0
         d = along * plain + share * across
-        length = math.hypot(along, share * wide)
+        length = math.hypot(along, share * width)
         self._length = min(max(length, length / along * min(1.0, self._reach)), self._reach)
         return np.where(present, h * d * (self._length / length), g)
 
-    def _learn(self, moved: F64, g: F64, before: F64, h: F64) -> None:
-        """Take in what the last step did: reach and pairs."""
-        fall = _dot(before, moved)
-        if fall >= 0.0:  # the base learner went elsewhere
+    def _learn(self, step: F64, g: F64, before: F64, h: F64) -> None:
+        """Update the reach and the pairs after a step that changed the gradient ``before``."""
+        fall = _dot(before, step)
+        if fall >= 0.0:  # the base learner did not descend
             self._pairs, self._reach = [], min(1.0, self._reach)
             return
-        derivative = _dot(g, moved) / fall
+        derivative = _dot(g, step) / fall
         if derivative < 0.0:
             shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - derivative))
             self._pairs, self._reach = [], self._length * shrunk
@@ -362,26 +344,26 @@ class QuasiNewton:
         if derivative > 0.25:
             grown = min(4.0, 0.75 / max(1.0 - derivative, 0.1))
             self._reach = min(_FARTHEST, self._reach * grown)
-        turned = g - before
-        curvature, most = _dot(moved, turned), _dot(moved, h * moved)
-        if curvature > 0.0:
-            missing = max(0.0, most / _FARTHEST - curvature)  # no way is flatter than that
-            turned = turned + missing / most * (h * moved)
-            self._pairs = [*self._pairs[1 - _MEMORY :], (moved, turned, curvature + missing)]
+        change = g - before
+        product, most = _dot(step, change), _dot(step, h * step)
+        if product > 0.0:
+            missing = max(0.0, most / _FARTHEST - product)  # a lower bound of the curvature
+            change = change + missing / most * (h * step)
+            self._pairs = [*self._pairs[1 - _MEMORY :], (step, change, product + missing)]
 
-    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (3)
+    def _two_loops(self, g: F64, inverse: F64) -> F64:  # (1)
         d, shares = g.copy(), []
-        for moved, turned, curvature in reversed(self._pairs):
-            shares.append(_dot(moved, d) / curvature)
-            d -= shares[-1] * turned
+        for step, change, product in reversed(self._pairs):
+            shares.append(_dot(step, d) / product)
+            d -= shares[-1] * change
         d *= inverse
         if self._pairs:
-            _, turned, curvature = self._pairs[-1]
-            d *= curvature / _dot(turned, inverse * turned)
-        for (moved, turned, curvature), share in zip(self._pairs, reversed(shares), strict=True):
-            d += (share - _dot(turned, d) / curvature) * moved
+            _, change, product = self._pairs[-1]
+            d *= product / _dot(change, inverse * change)
+        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
+            d += (share - _dot(change, d) / product) * step
         return d
 
 
 def _dot(a: F64, b: F64) -> float:
-    return ordered_sum(a * b)  # the same bits whatever BLAS there is
+    return ordered_sum(a * b)  # the same bits with any BLAS

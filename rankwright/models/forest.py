@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rankwright.core.checks import ArraySpec
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import DataError
-from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, MEMBER_OR_NAN, SETS, Scorer
+from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, MEMBER_OR_NAN, Scorer, has_set
 from rankwright.models.schema import Schema
 from rankwright.models.tree_shap import TreeShap
 
@@ -39,7 +39,17 @@ if TYPE_CHECKING:
     import lightgbm as lgb
 
 _DEEPEST = 10_000  # splits; the trees of other libraries have dozens
-_NODES = ("feature", "threshold", "left", "right", "value", "rule", "cover", "gain")
+_NODES = {
+    "feature": np.int64,
+    "threshold": np.float64,
+    "left": np.int64,
+    "right": np.int64,
+    "value": np.float64,
+    "rule": np.int64,
+    "cover": np.float64,
+    "gain": np.float64,
+}
+_TREES = {"roots": np.int64, "shrinkage": np.float64}
 _SCHEMA = Schema(
     (
         ArraySpec("feature", "int32", ("nodes",), below="features"),
@@ -120,22 +130,10 @@ class Forest:
     @classmethod
     def empty(cls, n_features: int, *, base: float = 0.0, offset: float = 0.0) -> Self:
         """Return a forest without trees."""
-        whole, real = np.empty(0, np.int64), np.empty(0)
-        return cls(
-            n_features=n_features,
-            roots=whole,
-            feature=whole,
-            threshold=real,
-            left=whole,
-            right=whole,
-            value=real,
-            rule=whole,
-            cover=real,
-            gain=real,
-            shrinkage=real,
-            base=base,
-            offset=offset,
-        )
+        arrays: dict[str, Any] = {
+            name: np.empty(0, kind) for name, kind in {**_NODES, **_TREES}.items()
+        }
+        return cls(n_features, **arrays, base=base, offset=offset)
 
     @classmethod
     def of_trees(cls, n_features: int, trees: Sequence[Self], **arithmetic: Any) -> Self:
@@ -147,18 +145,10 @@ class Forest:
     @classmethod
     def leaf(cls, n_features: int, value: float) -> Self:
         """Return a tree without a split."""
-        none, zero, whole = np.full(1, -1), np.zeros(1), np.zeros(1, np.int64)
-        return cls.of_nodes(
-            n_features,
-            left=none,
-            right=none,
-            feature=whole,
-            threshold=zero,
-            rule=whole,
-            value=np.array([value]),
-            cover=np.ones(1),
-            gain=zero,
-        )
+        arrays: dict[str, Any] = {name: np.zeros(1, kind) for name, kind in _NODES.items()}
+        arrays |= {"value": np.array([value]), "cover": np.ones(1)}
+        roots, shrinkage = np.zeros(1, np.int64), np.ones(1)
+        return cls(n_features, **arrays, roots=roots, shrinkage=shrinkage, n_rounds=1)
 
     @classmethod
     def of_nodes(
@@ -176,7 +166,7 @@ class Forest:
         shrinkage: float = 1.0,
         sets: Mapping[int, AnyArray] | None = None,
     ) -> Self:
-        """Return one tree whose nodes are in any order, the root first; leaves have children -1.
+        """Return one tree from nodes in any order, the root first; leaves have children -1.
 
         ``sets`` has the categories that go left, as bits, by node.
         """
@@ -270,7 +260,8 @@ class Forest:
     @property
     def is_set(self) -> NDArray[np.bool_]:
         """Whether each node is a split on categories."""
-        return np.isin(self.rule, SETS)
+        is_set: NDArray[np.bool_] = has_set(self.rule)
+        return is_set
 
     @property
     def has_lightgbm_rules(self) -> bool:
@@ -326,7 +317,7 @@ class Forest:
         return self.select(0, n_trees)
 
     def join(self, others: Sequence[Forest]) -> Self:
-        """Return the forest with the trees of ``others`` after its own; (1) is that of ``self``."""
+        """Return the forest with the trees of ``others`` appended; base, scale and offset stay."""
         forests: list[Forest] = [self, *others]
         first_node = np.cumsum([0, *(len(forest.left) for forest in forests)]).tolist()
         first_set = np.cumsum([0, *(len(forest.sets) for forest in forests)]).tolist()
@@ -339,7 +330,7 @@ class Forest:
 
         nodes: dict[str, Any] = {name: joined(name) for name in _NODES}
         nodes["left"], nodes["right"] = joined("left", first_node), joined("right", first_node)
-        at = np.isin(nodes["rule"], SETS)
+        at = has_set(nodes["rule"])
         sizes = [len(forest.left) for forest in forests]
         nodes["threshold"] = nodes["threshold"] + np.where(at, np.repeat(first_set[:-1], sizes), 0)
         return replace(
@@ -397,7 +388,7 @@ class Forest:
         return total
 
     def running_scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
-        """Return the scores that training continues from, bit for bit those of one long run.
+        """Return the scores that training continues from, with the bits of one long run.
 
         Training adds each tree to the scores before it; `scores` adds the offset last.
         """
@@ -450,9 +441,7 @@ class Forest:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays of the model."""
-        named: dict[str, AnyArray] = {
-            name: getattr(self, name) for name in (*_NODES, "roots", "shrinkage")
-        }
+        named: dict[str, AnyArray] = {name: getattr(self, name) for name in (*_NODES, *_TREES)}
         named["set_sizes"] = np.array([len(words) for words in self.sets], np.int64)
         named = {
             name: array.astype(np.int32) if array.dtype == np.int64 else array
@@ -479,7 +468,7 @@ class Forest:
         nodes: dict[str, Any] = {
             name: array.astype(np.int64) if array.dtype == np.int32 else array
             for name, array in arrays.items()
-            if name in (*_NODES, "roots", "shrinkage")
+            if name in (*_NODES, *_TREES)
         }
         ends = np.cumsum(arrays["set_sizes"])
         if ends[-1:].sum() != len(arrays["set_words"]):

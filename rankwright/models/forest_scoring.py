@@ -43,10 +43,17 @@ EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN = range(6, 10)
 SETS = (CATEGORY, MEMBER, MEMBER_OR_NAN)
 """The rules whose splits have a set of categories instead of a threshold."""
 
+
+def has_set(rule: Any) -> Any:
+    """Return whether the splits of each rule have a set of categories."""
+    return (rule == CATEGORY) | (rule >= MEMBER)
+
+
 TINY = float(np.float32(1e-35))
 """LightGBM replaces numbers up to this size by 0."""
 
-_RANGE = 256  # rows of a range for one thread
+_RANGE = 256  # rows of a range for one thread, at least
+_VISITS = 1 << 18  # rows of a range times nodes: small forests take long ranges
 _BLOCK = 64  # rows that pass through all trees together
 _RULES = 16  # more than there are
 
@@ -190,7 +197,7 @@ class Scorer:
         sign = unsigned((int(highest) + 1) // 2)
         bits = (threshold + 0).view(unsigned)  # + 0: no -0
         code = np.where(bits & sign, bits ^ highest, bits | sign)
-        code[np.isin(forest.rule, SETS)] = 0
+        code[forest.is_set] = 0
         code[forest.is_leaf] = highest  # no code is above it
         nodes = np.stack([code, view, 4 * forest.left, 4 * forest.right], axis=1, dtype=unsigned,
                          casting="unsafe")  # fmt: skip
@@ -204,7 +211,7 @@ class Scorer:
         words = np.concatenate([np.empty(0, np.uint32), *sets])
         positions = [(4 * node).astype(unsigned) for node in (forest.roots, forest.leaves)]
         symmetric = None
-        if np.isin(rule, (EXACT_LEFT, EXACT_RIGHT)).all():
+        if ((rule == EXACT_LEFT) | (rule == EXACT_RIGHT)).all():
             symmetric = symmetric_trees.arrays_of(
                 forest, view, threshold, feature, rule == EXACT_RIGHT, absent
             )
@@ -219,7 +226,8 @@ class Scorer:
         out = np.empty(X.shape[0])
         own = (self.views, self.trees) if self.symmetric is None else self.symmetric
         more = (*own, self.trees[1].dtype.type(base), out)
-        bounds = row_ranges(X.shape[0], _RANGE)
+        n_nodes = max(1, len(self.trees[1]))
+        bounds = row_ranges(X.shape[0], max(_RANGE, _VISITS // n_nodes))
         if isinstance(X, np.ndarray):
             dense = np.ascontiguousarray(X)
             bits = dense.view(_bits_of(dense.dtype))
@@ -244,7 +252,7 @@ def _views_of(forest: Forest) -> tuple[I64, I64, list[AnyArray], I64]:
     first: dict[bytes, int] = {}  # equal sets share a view
     number = [first.setdefault(words.tobytes(), k) for k, words in enumerate(forest.sets)]
     category = np.zeros(len(at), np.int64)
-    is_set = np.isin(forest.rule[at], SETS)
+    is_set = has_set(forest.rule[at])
     category[is_set] = np.array([0, *number])[1 + forest.threshold[at[is_set]].astype(np.int64)]
     n_sets = len(number) + 1
     keys, of_split = np.unique(

@@ -99,7 +99,7 @@ def read_tree(block: str, n_features: int) -> Forest:
     threshold = numbers("threshold", np.float64, n)
     is_set = decision & _CATEGORICAL != 0
     sets = _sets(lines)
-    if not np.isin(threshold[is_set], np.arange(len(sets))).all():
+    if not set(threshold[is_set].tolist()) <= set(range(len(sets))):
         raise ValueError("a split has a set of categories that is not there")
     rule = [
         CATEGORY if kind & _CATEGORICAL else _RULES[kind & ~_CATEGORICAL]

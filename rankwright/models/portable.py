@@ -61,7 +61,7 @@ class Linear:
 
     @property
     def fill_value(self) -> F64:
-        """What a missing value of each feature counts as; NaN where the model refuses it."""
+        """Replacement of a missing value of each feature; NaN if the model refuses it."""
         return np.full(len(self.coef), np.nan) if self.fill is None else self.fill
 
     @property
@@ -93,12 +93,12 @@ class Network:
 
     @property
     def fill_value(self) -> F64:
-        """What a missing value of each feature counts as; NaN where the model refuses it."""
+        """Replacement of a missing value of each feature; NaN if the model refuses it."""
         return np.full(self.n_features, np.nan) if self.fill is None else self.fill
 
     @property
     def largest(self) -> float:
-        """The largest weight, constant or fill value, whatever its sign."""
+        """Largest absolute weight, constant or fill value."""
         return _largest(self.fill, *(part for layer in self.layers for part in layer))
 
     def error(self, X: F64, epsilon: float) -> F64:
@@ -110,8 +110,8 @@ class Network:
             off = off @ np.abs(weight) + epsilon * added(len(weight)) * size
             h = size if self.activation in ("relu", "elu") else np.minimum(size, 1.0)
             off = off + 4 * epsilon * h
-        found: F64 = off[:, 0]
-        return found
+        bound: F64 = off[:, 0]
+        return bound
 
 
 # --- forests -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def _largest(*parts: F64 | None) -> float:
 
 
 def added(terms: int) -> float:
-    """Return how roundings of so many terms add up, which is like a walk with random signs."""
+    """Return the growth of rounding errors over a sum of terms, as of a random walk."""
     return 4.0 + 2.0 * float(np.sqrt(terms))
 
 
@@ -284,7 +284,7 @@ OneKind = Linear | PortableForest | Network
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The sum of weights, a forest and networks: at most one of the former two for each fill."""
+    """The sum of weights, a forest and networks; weights with equal fill values are added."""
 
     family: ClassVar[str] = "blend"
     parts: tuple[OneKind, ...]
@@ -296,14 +296,14 @@ class Blend:
 
     @property
     def largest(self) -> float:
-        """The largest number of a part, whatever its sign."""
+        """Largest absolute number of a part."""
         return max(part.largest for part in self.parts)
 
     def error(self, X: F64, epsilon: float) -> F64:
         """Return how far rounding each number by ``epsilon`` may take the score of each row."""
         errors = np.array([part.error(X, epsilon) for part in self.parts])
-        found: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
-        return found
+        bound: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
+        return bound
 
 
 def forest_in(model: Portable) -> PortableForest | None:
@@ -325,22 +325,22 @@ def _scaled(model: Portable, factor: float) -> OneKind:
 
 
 def _added_weights(parts: list[Linear]) -> list[Linear]:
-    """Return one set of weights for each way to fill in missing values."""
-    found: list[Linear] = []
+    """Return one set of weights for each set of fill values."""
+    merged: list[Linear] = []
     for part in parts:
-        for k, own in enumerate(found):
-            neither = part.fill is None and own.fill is None
+        for k, other in enumerate(merged):
+            neither = part.fill is None and other.fill is None
             if neither or (
                 part.fill is not None
-                and own.fill is not None
-                and np.array_equal(part.fill, own.fill)
+                and other.fill is not None
+                and np.array_equal(part.fill, other.fill)
             ):
-                intercept = own.intercept + part.intercept
-                found[k] = replace(own, coef=own.coef + part.coef, intercept=intercept)
+                intercept = other.intercept + part.intercept
+                merged[k] = replace(other, coef=other.coef + part.coef, intercept=intercept)
                 break
         else:
-            found.append(part)
-    return found
+            merged.append(part)
+    return merged
 
 
 def _joined(forests: list[PortableForest]) -> PortableForest:
@@ -349,7 +349,7 @@ def _joined(forests: list[PortableForest]) -> PortableForest:
     return replace(
         first.join(others),
         offset=float(sum(forest.offset for forest in forests)),
-        family="additive" if all(own.family == "additive" for own in forests) else "trees",
+        family="additive" if all(forest.family == "additive" for forest in forests) else "trees",
         precision=max(forest.precision for forest in forests),
         source=first.source if not others else None,
     )
@@ -362,7 +362,7 @@ Portable = OneKind | Blend
 
 
 def portable(model: FittedModel, name: str) -> Portable:
-    """Return a fitted model, of the kind ``name``, in parts, or say why it cannot be exported."""
+    """Return a fitted model of the kind ``name`` in a form for targets; raise if it has none."""
     for kind in type(model).__mro__:
         if kind in _KINDS:
             return _KINDS[kind](model)
@@ -375,7 +375,7 @@ def portable(model: FittedModel, name: str) -> Portable:
 def columns_missing_is_not_zero(model: Portable) -> I64:
     """Return the columns in which a missing value scores differently from 0.
 
-    Those of a model that refuses missing values are not among them.
+    Columns of a model that refuses missing values are left out.
     """
     if isinstance(model, Blend):
         return np.unique(np.concatenate([*map(columns_missing_is_not_zero, model.parts)]))
@@ -413,18 +413,18 @@ def _of_network(model: FittedNetwork) -> Network:
 
 
 def _of_blend(model: FittedBlend) -> Portable:
-    """Return trees as one forest and weights as one set; what is left of one kind is just that."""
+    """Return the members in as few parts as possible: one forest, one set of weights per fill."""
     parts = [
         _scaled(portable(member, kind), float(factor))
         for member, kind, factor in zip(model.members, model.kinds, model.factors, strict=True)
     ]
     forests = [part for part in parts if isinstance(part, PortableForest)]
-    whole: list[OneKind] = [
+    merged: list[OneKind] = [
         *_added_weights([part for part in parts if isinstance(part, Linear)]),
         *([_joined(forests)] if forests else []),
         *(part for part in parts if isinstance(part, Network)),
     ]
-    return whole[0] if len(whole) == 1 else Blend(tuple(whole))
+    return merged[0] if len(merged) == 1 else Blend(tuple(merged))
 
 
 _KINDS: dict[type, Callable[[Any], Portable]] = {

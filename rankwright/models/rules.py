@@ -1,13 +1,13 @@
-"""Rules [x_f > theta] over the columns of a data set: their thresholds, and the steepest of them.
+"""Rules [x_f > theta] on the columns of a data set: thresholds, and the steepest rule.
 
-Each column is cut at its thresholds once, c_fi = number of thresholds of feature f below x_fi, so
-that document i meets rule (f, k) where c_fi > k. For any g, the sums
+The thresholds of each feature f divide its values once: c_fi is the number of thresholds below
+x_fi, so that document i meets rule (f, k) if c_fi > k. For any g, the sums
 
     sum of g_i over the documents that meet rule (f, k)                                         (1)
 
-of all rules of a feature come from one pass over its column: a sum for each value of c, added up
-from the top. A missing value meets no rule; a column with gaps has the rule [x_f > -inf] too, that
-there is a value at all.
+of all rules of a feature need one pass over its column: a sum for each value of c, accumulated from
+the top. A missing value meets no rule; a column with missing values also has the rule
+[x_f > -inf], "there is a value".
 """
 
 from __future__ import annotations
@@ -97,15 +97,15 @@ class RuleTable:
         n, d = X.shape
         columns = (column(X, f) for f in range(d))
         if n_candidates == "all":
-            found = [_all_cuts(values) for values in columns]
+            cuts_of = [_all_cuts(values) for values in columns]
         else:
-            found = [_equal_cuts(values, int(n_candidates)) for values in columns]
-        most = max((len(cuts) for cuts in found), default=0)
+            cuts_of = [_equal_cuts(values, int(n_candidates)) for values in columns]
+        most = max((len(cuts) for cuts in cuts_of), default=0)
         codes = np.empty((d, n), np.uint8 if most < 256 else np.int32)
-        for f, cuts in enumerate(found):
+        for f, cuts in enumerate(cuts_of):
             values = column(X, f)
             codes[f] = np.where(np.isnan(values), 0, np.searchsorted(cuts, values))
-        return cls(codes, found)
+        return cls(codes, cuts_of)
 
     def steepest(
         self,
@@ -115,10 +115,10 @@ class RuleTable:
         skipped: Sequence[Rule] = (),
         n_jobs: int | None = None,
     ) -> Rule | None:
-        """Return the rule along which ``g`` is steepest; None where all are level.
+        """Return the rule along which ``g`` is steepest; None if all sums are 0.
 
-        Among equals it is that of the first feature with the highest threshold. Without ``falling``
-        only rules with a negative sum count, whose documents are to gain.
+        Ties are resolved in favour of the first feature and its highest threshold. Without
+        ``falling``, only rules with a negative sum (1) are considered; their weight is positive.
         """
         d, n = self.codes.shape
         n_cuts: I64 = np.array([len(cuts) for cuts in self.cuts], np.int64)
@@ -147,12 +147,12 @@ class RuleTable:
 
     def meets(self, rule: Rule) -> F64:
         """Return 1.0 for the documents that meet a rule, 0.0 for the others."""
-        found: F64 = (self.codes[rule.feature] > rule.cut).astype(np.float64)
-        return found
+        mask: F64 = (self.codes[rule.feature] > rule.cut).astype(np.float64)
+        return mask
 
 
 def by_column(X: FloatMatrix) -> Any:
-    """Return X such that `column` is quick."""
+    """Return X in a form that makes `column` fast."""
     return sparse.csc_array(X) if sparse.issparse(X) else X
 
 
@@ -165,21 +165,21 @@ def column(X: Any, f: int) -> F64:
 
 def _equal_cuts(values: F64, n: int) -> F64:
     """Return the thresholds between n equal widths, counted down from the top as RankLib does."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    present = values[~np.isnan(values)]
+    if not len(present):
         return np.empty(0)
-    low, high = known.min(), known.max()
+    low, high = present.min(), present.max()
     width = (high - low) / n
     cuts = np.subtract.accumulate(np.append(high, np.full(n - 1, width)))[:0:-1]
-    return _useful(cuts, known, len(values))
+    return _useful(cuts, present, len(values))
 
 
 def _all_cuts(values: F64) -> F64:
-    known = values[~np.isnan(values)]
-    return _useful(np.unique(known), known, len(values)) if len(known) else np.empty(0)
+    present = values[~np.isnan(values)]
+    return _useful(np.unique(present), present, len(values)) if len(present) else np.empty(0)
 
 
-def _useful(cuts: F64, known: F64, n: int) -> F64:
-    """Keep the thresholds with documents on both sides, and one below all where some have gaps."""
-    kept = np.unique(cuts[(cuts >= known.min()) & (cuts < known.max())])
-    return np.append(-np.inf, kept) if len(known) < n else kept
+def _useful(cuts: F64, present: F64, n: int) -> F64:
+    """Keep thresholds with documents on both sides; add -inf for columns with missing values."""
+    inside = np.unique(cuts[(cuts >= present.min()) & (cuts < present.max())])
+    return np.append(-np.inf, inside) if len(present) < n else inside

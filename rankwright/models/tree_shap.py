@@ -1,25 +1,25 @@
-"""SHAP values of tree ensembles by the documents in their leaves (path-dependent TreeSHAP).
+"""SHAP values of tree ensembles, weighted by the training documents (path-dependent TreeSHAP).
 
-On the way to a leaf of value v stand d features. Let z_j be the share of the documents that follow
-the leaf's way at the splits on feature j, and A those features at which the row follows it too. The
-row's share of the leaf in what feature i adds (`lundberg2020local`) is
+The path to a leaf of value v has splits on d features. Let z_j be the share of the documents that
+take this path at the splits on feature j, and A the set of features at which the row takes it too.
+The contribution of feature i through the leaf (`lundberg2020local`) is
 
     v prod_{j not in A} z_j (1 - z_i) sum_k w_k e_k(A without i)      for i in A,             (1)
-    - v prod_{j not in A} z_j         sum_k w_k e_k(A)                for the others,         (2)
+    - v prod_{j not in A} z_j         sum_k w_k e_k(A)                otherwise,              (2)
 
 where e_k is the coefficient of t^k in prod_j (z_j + t) and w_k = k! (d - 1 - k)! / d!. Each w_k is
 the integral of t^k (1 - t)^(d - 1 - k), so that with the factor of each feature
 
-    f_j(t) = z_j (1 - t) + t  for j in A,       z_j (1 - t)  for the others,                  (3)
+    f_j(t) = z_j (1 - t) + t  for j in A,       z_j (1 - t)  otherwise,                       (3)
 
 both sums are integrals of a product of factors without that of i, a polynomial of degree d - 1,
 
     v int_0^1 p_i prod_j f_j dt,    p_i = (1 - z_i) / f_i  for i in A,  -1 / (1 - t)  else,   (4)
 
-which Gauss-Legendre quadrature at (d + 1) / 2 points gives exactly (`yu2022linear`). A point's
-product is carried from the root to the leaves, and their sums back to the root: each node takes
-a few operations per point, however deep the tree is. The points lie inside (0, 1), where no
-denominator is 0.
+which Gauss-Legendre quadrature with (d + 1) / 2 points computes exactly (`yu2022linear`). The
+product at each point is computed from the root to the leaves, and the sums from the leaves to the
+root: a few operations per node and point, independent of the depth. The points lie inside (0, 1),
+so no denominator is 0.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _MOST_POINTS = 1 << 10  # finding them takes a second
 
 @kernel
 def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: ignore[no-untyped-def]
-    """Fill in what leads to each node, and the share of documents that reach it.
+    """Fill in ``ways``, see `TreeShap`, and the share of documents that reach each node.
 
-    Return the most features on one way, by tree.
+    Return the largest number of features on one path of each tree.
     """
     parent, before, on, share, product = ways
     most = np.zeros(len(roots), np.int64)
@@ -69,10 +69,10 @@ def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: igno
                 distinct -= before[node] < 0
                 continue
             if node != roots[t]:
-                known = last[on[node]]
-                before[node] = known
-                product[node] = share[node] * (product[known] if known >= 0 else 1.0)
-                distinct += known < 0
+                earlier = last[on[node]]
+                before[node] = earlier
+                product[node] = share[node] * (product[earlier] if earlier >= 0 else 1.0)
+                distinct += earlier < 0
                 most[t] = max(most[t], distinct)
                 last[on[node]] = node
                 waiting[n] = ~node
@@ -90,7 +90,7 @@ def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: igno
 
 @kernel
 def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s):  # type: ignore[no-untyped-def]
-    """Fill in the product of factors at each node, and at leaves that times their value."""
+    """Fill in the product of factors (3) at each node, times the value at leaves."""
     parent, before, _, share, product = ways
     t, rest, weight = points
     follows[0] = True
@@ -98,43 +98,43 @@ def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows
     for node in range(first + 1, end):
         k, up = node - first, parent[node] - first
         at = 4 * parent[node]
-        own = (codes[nodes[at + 1]] > nodes[at]) == to_right[node]
-        known = before[node]
-        if known >= 0 and not follows[known - first]:
-            own = False
+        takes_path = (codes[nodes[at + 1]] > nodes[at]) == to_right[node]
+        earlier = before[node]
+        if earlier >= 0 and not follows[earlier - first]:
+            takes_path = False
             for q in range(len(t)):
                 g[k, q] = g[up, q] * share[node]
-        elif known >= 0:
+        elif earlier >= 0:
             for q in range(len(t)):
-                f = product[node] * rest[q] + own * t[q]
-                g[k, q] = g[up, q] * f / (product[known] * rest[q] + t[q])
+                f = product[node] * rest[q] + takes_path * t[q]
+                g[k, q] = g[up, q] * f / (product[earlier] * rest[q] + t[q])
         else:
             for q in range(len(t)):
-                g[k, q] = g[up, q] * (product[node] * rest[q] + own * t[q])  # (3)
-        follows[k] = own
+                g[k, q] = g[up, q] * (product[node] * rest[q] + takes_path * t[q])  # (3)
+        follows[k] = takes_path
         for q in range(len(t)):
             s[k, q] = g[k, q] * value[node]
 
 
 @kernel
 def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-untyped-def]
-    """Add up the leaves below each node, and (4) for the feature that leads to it.
+    """Add the leaves below each node, and (4) for the feature of the split that leads to it.
 
-    Where an earlier split was on the same feature, its p counts for these leaves no more.
+    If an earlier split was on the same feature, its p no longer applies to these leaves.
     """
     parent, before, on, _, product = ways
     t, rest, _ = points
     for node in range(end - 1, first, -1):
-        k, up, known = node - first, parent[node] - first, before[node]
+        k, up, earlier = node - first, parent[node] - first, before[node]
         z, total = product[node], 0.0
         if follows[k]:
             for q in range(len(t)):
                 total += s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
-        elif known < 0 or follows[known - first]:
+        elif earlier < 0 or follows[earlier - first]:
             for q in range(len(t)):
                 total -= s[k, q] / rest[q]
-        if known >= 0 and follows[known - first]:
-            z = product[known]
+        if earlier >= 0 and follows[earlier - first]:
+            z = product[earlier]
             for q in range(len(t)):
                 total -= s[k, q] * (1.0 - z) / (z * rest[q] + t[q])
         out[on[node]] += total
@@ -251,7 +251,7 @@ class TreeShap:
 
 
 def _quadrature(count: int) -> F64:
-    """Return points in (0, 1), their distances from 1, and their weights."""
+    """Return the points of a quadrature, their distances from 1, and their weights."""
     if not count:
         return np.empty((3, 0))
     at, weight = np.polynomial.legendre.leggauss(count)

@@ -26,7 +26,7 @@ _DEFAULT_NAME = re.compile(r"Column_\d+$")
 def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) -> ImportedModel:
     """Return the model of LightGBM's text.
 
-    ``frame_columns`` are the columns of the type category, where the caller says which they are.
+    ``frame_columns`` are the columns of the type category; None infers them.
     """
     text = content.decode().replace("\r\n", "\n")
     head, _, rest = text.partition("\nTree=")
@@ -67,7 +67,7 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
 def _categories(
     text: str, names: Sequence[str], infos: Sequence[str], named: Sequence[str] | None
 ) -> dict[str, Categories] | None:
-    """Return the categories of the frame that the model was trained on, by the name of a column."""
+    """Return the categories of the training frame by the name of a column."""
     _, _, listed = text.partition("\nend of trees")[2].rpartition("\npandas_categorical:")
     lists: list[list[Any]] = json.loads(listed.partition("\n")[0] or "null") or []
     if lists and len(infos) != len(names):
@@ -94,7 +94,7 @@ def _categories(
 
 
 def _columns_named(named: Sequence[str], names: Sequence[str], lists: int) -> list[int]:
-    """Return the columns that the caller named."""
+    """Return the columns with these names."""
     known = [names.index(name) for name in named if name in names]
     if len(known) != len(named) or len(known) != lists or sorted(set(known)) != known:
         raise UsageError(
@@ -105,9 +105,10 @@ def _columns_named(named: Sequence[str], names: Sequence[str], lists: int) -> li
 
 
 def _columns_of(sizes: Sequence[int], infos: Sequence[str]) -> list[int | None]:
-    """Return the column of each list of categories, in order; None where others fit as well.
+    """Return the column of each list of categories, in order; None if it is ambiguous.
 
-    ``best[k]`` has the least misfit of the first k lists over the columns so far, and the columns.
+    ``best[k]`` has the smallest mismatch of the first k lists over the columns so far, and the
+    columns.
     """
     best: list[tuple[float, list[int | None]]] = [(0.0, [])]
     best += [(_NO_FIT, [None] * (k + 1)) for k in range(len(sizes))]
@@ -128,7 +129,7 @@ def _columns_of(sizes: Sequence[int], infos: Sequence[str]) -> list[int | None]:
 
 
 def _misfit(info: str, size: int) -> float:
-    """Return how badly what is said of a feature fits so many categories; 0 where it has all."""
+    """Return the mismatch of a feature's description and its number of categories; 0 for none."""
     if info == "none":  # it does not vary, or is not used
         return 2.0
     if info.startswith("["):

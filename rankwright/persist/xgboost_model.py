@@ -1,7 +1,7 @@
 """XGBoost's models, from JSON or UBJSON, as trees that score as XGBoost does.
 
-Leaves are float32 and are added in single precision to the base score; a split sends x left where
-x < threshold, in float32. Of a categorical split the categories listed go right.
+Leaves are float32 and are added in single precision to the base score; a split sends x left if
+x < threshold, in float32. The listed categories of a categorical split go right.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def read_xgboost(content: bytes) -> ImportedModel:
     A file of scikit-learn's interface (XGBRanker) ends with its best iteration, as its ``predict``
     does; one of a Booster has all trees.
     """
-    found = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
-    attributes = found["learner"].get("attributes", {})
+    file = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
+    attributes = file["learner"].get("attributes", {})
     wrapped = "scikit_learn" in attributes and "best_iteration" in attributes
-    return model_of(found, int(attributes["best_iteration"]) + 1 if wrapped else None)
+    return model_of(file, int(attributes["best_iteration"]) + 1 if wrapped else None)
 
 
-def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
+def model_of(file: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     """Return the model of XGBoost's parsed file, with its first ``rounds``; None takes all."""
-    learner = found["learner"]
+    learner = file["learner"]
     shape, objective = learner["learner_model_param"], str(learner["objective"]["name"])
     base = [float(part) for part in str(shape["base_score"]).strip("[]").split(",")]
     if int(shape.get("num_class", 0)) > 1 or int(shape.get("num_target", 1)) > 1 or len(base) > 1:
@@ -70,7 +70,7 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     n_rounds = len(ends) if rounds is None else rounds
     if not 0 <= n_rounds <= len(ends):
         raise DataError(f"its best iteration is {n_rounds - 1}, of {len(ends)}.")
-    kept = trees[: ends[n_rounds - 1] if n_rounds else 0]
+    selected = trees[: ends[n_rounds - 1] if n_rounds else 0]
     weights = booster["weight_drop"] if kind == "dart" else np.ones(len(trees))
     if len(weights) != len(trees):
         raise DataError(f"it has {len(weights)} weights for {len(trees)} trees.")
@@ -78,7 +78,7 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
         raise DataError(f"it has {width} features.")
     forest = Forest.of_trees(
         width,
-        [_tree(tree, width, np.float32(w)) for tree, w in zip(kept, weights, strict=False)],
+        [_tree(tree, width, np.float32(w)) for tree, w in zip(selected, weights, strict=False)],
         base=_margin(base[0], objective),
         absent_is_missing=True,
         n_rounds=n_rounds,
@@ -98,18 +98,17 @@ def model_of(found: Mapping[str, Any], rounds: int | None) -> ImportedModel:
 
 
 def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
-    """Return the categories of the frame that the model was trained on; files since 3.1 have them.
+    """Return the categories of the training frame, which files since XGBoost 3.1 have.
 
-    Texts are one run of bytes with the place where each begins. For a pandas frame XGBoost 3.2
-    counts those places in characters, which cuts the run wrongly where a character has several
-    bytes: such texts are not to be had from the file.
+    Texts are stored as bytes with offsets. For a pandas frame XGBoost 3.2 counts offsets in
+    characters, so that texts with characters of several bytes cannot be recovered.
     """
     encodings = held.get("enc") or []
     if not names or not encodings:
         return None
     if len(encodings) != len(names):
         raise DataError(f"it has categories of {len(encodings)} features for {len(names)} names.")
-    found = {}
+    categories = {}
     for name, one in zip(names, encodings, strict=True):
         values = np.array(one["values"], np.int64)
         if "offsets" in one:
@@ -129,8 +128,8 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
         else:
             listed = values.tolist()
         if listed:
-            found[name] = category_list(listed)
-    return found or None
+            categories[name] = category_list(listed)
+    return categories or None
 
 
 def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:
@@ -146,7 +145,7 @@ def _rounds(model: Mapping[str, Any], n_trees: int) -> list[int]:
 
 
 def _margin(base: float, objective: str) -> float:
-    """Return the score that trees are added to; the file has it as the objective shows scores."""
+    """Return the score that the trees are added to, from the base score of the objective."""
     if objective in _SAME:
         margin = base
     elif objective in _LOGISTIC and 0.0 < base < 1.0:
@@ -179,7 +178,7 @@ def _tree(tree: Mapping[str, Any], width: int, weight: np.float32) -> Forest:
         below = highest_rounded_to(np.nextafter(value, np.float32(-np.inf)))
     rule = np.where(default_left, EXACT_LEFT, EXACT_RIGHT)
     sets = _sets(tree, len(left))
-    if sets:  # what is listed goes right there, and left here
+    if sets:  # XGBoost sends the listed categories to the right
         at = np.array(sorted(sets))
         left[at], right[at] = right[at], left[at]
         rule[at] = np.where(default_left[at], MEMBER, MEMBER_OR_NAN)
