@@ -73,8 +73,8 @@ class Run:
     scores : (n,) array
         A score for each document of the fold's test part, in the order of its rows.
     curve : mapping of lists
-        Learning curves, as ``curve_`` of a ranker: "loss", and the selection metric of each round
-        as "train ndcg@10" and "valid ndcg@10".
+        Learning curves, as ``curve_`` of a ranker: "loss", and the selection metric of each round,
+        such as "valid ndcg@10".
     best_iteration : int or None
         The round that valid chose, counted from 1.
     seconds : float or None

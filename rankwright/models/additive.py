@@ -29,7 +29,7 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Part, Positive
+from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -81,15 +81,12 @@ class Additive(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
+        check_parameters(self)
         whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
         if not (whole or self.n_candidates == "all"):
             raise UsageError(
                 f"n_candidates must be a whole number from 2, or 'all', not {self.n_candidates!r}."
             )
-        if self.n_rounds < 1:
-            raise UsageError(f"n_rounds must be 1 or more, not {self.n_rounds}.")
-        if not self.learning_rate > 0.0:
-            raise UsageError(f"learning_rate must be above 0, not {self.learning_rate}.")
 
     def can_continue(self, fitted: FittedModel) -> bool:
         """Return whether ``start=`` takes this fitted model."""

@@ -24,27 +24,19 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import (
-    Count,
-    Missing,
-    NonNegative,
-    Part,
-    check_whole,
-    check_zero_or_more,
-)
+from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
@@ -99,7 +91,7 @@ class CoordinateAscent(Part):
     n_passes: Count = 25
     tol: NonNegative = 0.001
     reg: NonNegative = 0.0
-    steps: str = "auto"
+    steps: Literal["auto", "exact", "ranklib"] = "auto"
     n_steps: Count = 25
     scale: bool = True
     missing: Missing = None
@@ -109,12 +101,7 @@ class CoordinateAscent(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        for name in ("n_restarts", "n_passes", "n_steps"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("tol", "reg"):
-            check_zero_or_more(name, getattr(self, name))
-        if self.steps not in _STEPS:
-            raise UsageError(f"steps must be 'auto', 'exact' or 'ranklib', not '{self.steps}'.")
+        check_parameters(self)
 
     def can_continue(self, fitted: FittedModel) -> bool:
         """Return whether ``start=`` takes this fitted model."""

@@ -41,7 +41,7 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Missing, Part, check_whole
+from rankwright.core.parameters import Count, Missing, Part, check_parameters
 from rankwright.core.products import times_vector
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -107,7 +107,7 @@ class FeatureSum(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_whole("n_rounds", self.n_rounds, 1)
+        check_parameters(self)
         if self.weights not in _WEIGHTS:
             raise UsageError(unknown("weights", self.weights, _WEIGHTS))
 

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import Auto, Count, Part, Positive, check_whole
+from rankwright.core.parameters import Auto, Count, Part, Positive, check_parameters
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, AnyArray, Loss, Round
 from rankwright.data.content import in_content_order
@@ -175,15 +175,12 @@ class JRank(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
+        check_parameters(self)
         for name in self.users:
             if name not in USERS:
                 raise UsageError(unknown("kernel of users", str(name), USERS))
         if not self.users:
             raise UsageError(f"users names one or more of {', '.join(USERS)}.")
-        if self.n_factors is not None:
-            check_whole("n_factors", self.n_factors, 1)
-        check_whole("n_tastes", self.n_tastes, 1)
-        self._perceptron().check()
 
     def _perceptron(self) -> PRankLinear:
         return PRankLinear(

@@ -41,9 +41,7 @@ from rankwright.core.parameters import (
     NonNegative,
     Part,
     Positive,
-    check_above_zero,
-    check_whole,
-    check_zero_or_more,
+    check_parameters,
 )
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
@@ -333,13 +331,9 @@ class Kernel(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
+        check_parameters(self)
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise UsageError(unknown("kernel", str(self.kernel), KERNELS))
-        if self.gamma != "auto":
-            check_above_zero("gamma", self.gamma)
-        check_whole("degree", self.degree, 1)
-        check_zero_or_more("coef0", self.coef0)
-        check_whole("n_landmarks", self.n_landmarks, 1)
 
     def can_continue(self, fitted: Any) -> bool:
         """Return whether ``start`` supports a fitted model."""

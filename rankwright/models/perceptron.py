@@ -53,15 +53,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import (
-    Auto,
-    Count,
-    Missing,
-    Part,
-    Positive,
-    check_above_zero,
-    check_whole,
-)
+from rankwright.core.parameters import Auto, Count, Missing, Part, Positive, check_parameters
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix, Loss, Round
@@ -195,12 +187,6 @@ class PRankLinear(Part):
     scale: bool = True
     missing: Missing = None
 
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        check_whole("n_passes", self.n_passes, 1)
-        if self.threshold_step != "auto":
-            check_above_zero("threshold_step", self.threshold_step)
-
     def can_continue(self, fitted: Any) -> bool:
         """Return whether ``start`` supports a fitted model."""
         return isinstance(fitted, FittedLinear)
@@ -282,7 +268,7 @@ class PassiveAggressiveLinear(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_whole("n_steps", self.n_steps, 1)
+        check_parameters(self)
         if not 0.0 < self.C < np.inf:
             raise UsageError(f"C, the longest step, must be above 0, not {self.C}.")
 

@@ -18,7 +18,7 @@ from typing import Any
 from rankwright.data.streams import atomic_path, missing_file, refuse_address, refuse_device
 from rankwright.errors import RankwrightError
 
-FORMAT = 2
+FORMAT = 3
 _RECEIPT = "receipt.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES = 4 << 30

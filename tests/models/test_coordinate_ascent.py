@@ -140,7 +140,7 @@ def test_sparse_features_give_the_same_weights():
         ({"n_restarts": 0}, "n_restarts must be 1 or more, not 0"),
         ({"n_passes": 0}, "n_passes must be 1 or more, not 0"),
         ({"reg": -1.0}, "reg must be 0 or more, not -1.0"),
-        ({"steps": "fast"}, "steps must be 'auto', 'exact' or 'ranklib', not 'fast'"),
+        ({"steps": "fast"}, "steps must be auto, exact or ranklib, not 'fast'"),
     ],
 )
 def test_wrong_parameters_are_reported(parameters, sentence):

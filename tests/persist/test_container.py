@@ -92,7 +92,7 @@ def of_format(number):
         (extra_part, "its parts are not those of its receipt"),
         (altered_receipt, "its receipt does not match its seal"),
         (no_receipt, "a zip without a receipt"),
-        (of_format(99), "has format 99, this version .* reads 2: use the version that wrote it"),
+        (of_format(99), "has format 99, this version .* reads 3: use the version that wrote it"),
         (of_format(1), r"has format 1, .* use the version that wrote it .*rankwright==0\.1\.0\)"),
     ],
 )
