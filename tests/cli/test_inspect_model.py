@@ -8,6 +8,7 @@ from small_data import small_data
 
 import rankwright as rw
 from rankwright.data import save
+from rankwright.models.additive import describe_rules
 from rankwright.rankers.base import ranker
 
 DATA = small_data()
@@ -56,7 +57,7 @@ def test_rules_are_listed_as_text_by_name_the_heaviest_first(tmp_path):
     frame = pd.DataFrame(DATA.X, columns=NAMES)
     made = ranker("rankboost", n_rounds=40).fit(frame, DATA.y, qid=DATA.query_of_row())
     made.save(tmp_path / "rules.rw")
-    what, *lines = made.model_.describe(NAMES)
+    what, *lines = describe_rules(made.model_, NAMES)
     assert any("bm25 > " in line for line in lines)
     by = run_json("inspect", tmp_path / "rules.rw")["goes_by"]
     assert (by["what"], by["lines"]) == (what, lines)
