@@ -63,10 +63,9 @@ def test_learning_curves_are_means_over_the_folds(found):
     _, mine = pyplot.subplots()
     ax = found.plot("curves", rankers=["trees"], ax=mine)
     assert ax is mine
-    valid, train, *_ = ax.get_lines()
-    for line, part in ((valid, "valid"), (train, "train")):
-        curves = [run.curve[f"{part} ndcg@10"] for run in found.runs["trees"]]
-        np.testing.assert_allclose(line.get_ydata(), np.mean(curves, axis=0))
+    line, *_ = ax.get_lines()
+    curves = [run.curve["valid ndcg@10"] for run in found.runs["trees"]]
+    np.testing.assert_allclose(line.get_ydata(), np.mean(curves, axis=0))
     assert ax.get_xlabel() == "iteration"
 
 

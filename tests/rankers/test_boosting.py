@@ -8,6 +8,7 @@ from small_data import small_data
 
 from rankwright.data.files import load
 from rankwright.errors import IncompatibleError
+from rankwright.models.additive import rules_of
 from rankwright.rankers.base import Ranker, ranker
 
 
@@ -28,9 +29,8 @@ def test_the_model_is_that_of_ranklib(golden_dir):
         feature, threshold, weight = rule.split(":")
         key = int(feature) - 1, float(threshold)
         expected[key] = expected.get(key, 0.0) + float(weight)
-    model = made.model_
-    rules = zip(model.feature.tolist(), model.threshold.tolist(), strict=True)
-    found = dict(zip(rules, model.weight.tolist(), strict=True))
+    rules = rules_of(made.model_)
+    found = {(feature, threshold): weight for feature, threshold, weight in rules}
     assert found.keys() == expected.keys()
     assert found == pytest.approx(expected, rel=1e-9)
 
