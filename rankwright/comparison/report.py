@@ -376,7 +376,8 @@ class About:
             used = int(np.count_nonzero(model.coef))
             self._kind = f"{used:,} of {len(model.coef):,} weights"
         elif hasattr(model, "n_trees"):
-            self._kind = counted(model.n_trees, "tree")
+            is_rules = getattr(model, "is_rules", False)
+            self._kind = counted(model.n_trees, "rule" if is_rules else "tree")
 
     def add(self, parts: F64) -> None:
         """Add the documents of a query."""
