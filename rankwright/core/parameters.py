@@ -350,19 +350,19 @@ LARGEST_WHOLE = 2**63 - 1
 def check_above_zero(name: str, value: Any) -> None:
     """Raise unless ``value`` is a finite number above 0."""
     if not (_is_finite(value) and value > 0):
-        raise UsageError(f"{name} must be above 0{_and_finite(value)}, not {value}.")
+        raise UsageError(f"{name} must be above 0{_and_finite(value)}, not {_shown(value)}.")
 
 
 def check_zero_or_more(name: str, value: Any) -> None:
     """Raise unless ``value`` is a finite number from 0."""
     if not (_is_finite(value) and value >= 0):
-        raise UsageError(f"{name} must be 0 or more{_and_finite(value)}, not {value}.")
+        raise UsageError(f"{name} must be 0 or more{_and_finite(value)}, not {_shown(value)}.")
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
     """Raise unless ``value`` is a whole number from ``least``."""
     if not (_is_finite(value) and float(value).is_integer()):
-        raise UsageError(f"{name} must be a whole number, {least} or more, not {value}.")
+        raise UsageError(f"{name} must be a whole number, {least} or more, not {_shown(value)}.")
     if value < least:
         raise UsageError(f"{name} must be {least} or more, not {value}.")
     if value > LARGEST_WHOLE:
@@ -379,7 +379,7 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
 def check_share(name: str, value: Any) -> None:
     """Raise unless ``value`` is a number above 0 and at most 1."""
     if not (_is_finite(value) and 0 < value <= 1):
-        raise UsageError(f"{name} must be a share above 0, up to 1 for all, not {value}.")
+        raise UsageError(f"{name} must be a share above 0, up to 1 for all, not {_shown(value)}.")
 
 
 def at_least(least: int) -> Callable[[str, Any], None]:
@@ -410,6 +410,10 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, bool) or (isinstance(value, int) and abs(value) > sys.float_info.max):
         return False
     return isinstance(value, Real) and math.isfinite(value)
+
+
+def _shown(value: Any) -> Any:
+    return repr(value) if isinstance(value, str) else value
 
 
 def _and_finite(value: Any) -> str:

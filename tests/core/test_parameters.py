@@ -170,7 +170,7 @@ def test_zero_is_zero_or_more():
         (-1, "ranknet's sigma must be above 0, not -1."),
         (math.nan, "ranknet's sigma must be above 0, not nan."),
         (math.inf, "ranknet's sigma must be above 0 and finite, not inf."),
-        ("high", "ranknet's sigma must be above 0, not high."),
+        ("high", "ranknet's sigma must be above 0, not 'high'."),
         (None, "ranknet's sigma must be above 0, not None."),
     ],
 )
@@ -185,7 +185,7 @@ def test_what_is_no_finite_number_above_zero_is_refused(value, sentence):
     [
         (-0.5, "l2 must be 0 or more, not -0.5."),
         (math.inf, "l2 must be 0 or more and finite, not inf."),
-        ("big", "l2 must be 0 or more, not big."),
+        ("big", "l2 must be 0 or more, not 'big'."),
     ],
 )
 def test_what_is_no_finite_number_from_zero_is_refused(value, sentence):
@@ -205,7 +205,7 @@ def test_whole_numbers_pass_however_they_are_written(value):
         (1, "k must be 2 or more, not 1."),
         (2.5, "k must be a whole number, 2 or more, not 2.5."),
         (math.inf, "k must be a whole number, 2 or more, not inf."),
-        ("10", "k must be a whole number, 2 or more, not 10."),
+        ("10", "k must be a whole number, 2 or more, not '10'."),
         (2**63, "k must be 9223372036854775807 or less, not 9.22337e+18."),
     ],
 )

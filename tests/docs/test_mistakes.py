@@ -206,7 +206,7 @@ WORDS_IN_PYTHON = [  # mistakes that the page does not list
     ("qid='qid' names a column, but X is not a frame", lambda: fit(qid="qid")),
     ("y and qid must both be names of columns", lambda: fit(FRAME.assign(label=Y), "label")),
     (
-        "n_estimators must be a whole number, not 2.5",
+        "n_estimators must be a whole number, 1 or more, not 2.5",
         lambda: fit(ranker=rw.GBDT(n_estimators=2.5)),
     ),
     ("n_estimators must be 1 or more, not 0", lambda: fit(ranker=rw.GBDT(n_estimators=0))),
@@ -219,7 +219,7 @@ WORDS_IN_PYTHON = [  # mistakes that the page does not list
         lambda: fit(ranker=rw.RankSVM(model=rw.models.Linear(scale="yes"))),
     ),
     (
-        "l2 must be 0 or more, or 'auto', not big",
+        "l2 must be a number or 'auto', not 'big'",
         lambda: fit(ranker=rw.RankSVM(model=rw.models.Linear(l2="big"))),
     ),
     ("XGBoost", lambda: rw.load_model(write("m", b'{"learner": {}}'))),
