@@ -234,7 +234,8 @@ class Metric(ABC):
                 self._mean_of_sampled_orders(ranked, out)
             else:
                 self.compute(ranked, mean, out)
-        settled, values = self.settled(ranked.judged)
+        judged = ranked.judged
+        settled, values = judged.once(("settled", self), lambda: self.settled(judged))
         out[settled] = values[settled]
         return out
 
@@ -322,8 +323,9 @@ class PositionMetric(Metric):
         return np.ones(len(judged.sizes))
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
-        self._sums(ranked.judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
-        out /= self.scale(ranked.judged)
+        judged = ranked.judged
+        self._sums(judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
+        out /= judged.once(("scale", self), lambda: self.scale(judged))
 
     def best_sums(self, judged: Judged) -> F64:
         """Return the sum of (1) for the best list."""
@@ -339,7 +341,8 @@ class PositionMetric(Metric):
     def _sums(
         self, judged: Judged, grades: F64, blocks: I64, out: F64, over: Callable[..., None]
     ) -> None:
-        over(weighted_sums, grades, blocks, *self._arguments(judged), out)
+        arguments = judged.once(("arguments", self), lambda: self._arguments(judged))
+        over(weighted_sums, grades, blocks, *arguments, out)
 
     def _arguments(self, judged: Judged) -> tuple[int, F64, F64, I64]:
         kind, level = self.gain_rule(judged)

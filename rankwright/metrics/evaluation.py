@@ -144,6 +144,13 @@ class Evaluator:
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
         self._judged: dict[Any, Judged] = {}
+        # Per metric, what does not depend on the scores, so that curves of many points are cheap.
+        self._needed = {name: self._needs(metric) for name, metric in self.metrics.items()}
+        self._ties = {
+            name: str(metric.setting("ties")).replace("mean", "file")
+            for name, metric in self.metrics.items()
+        }
+        self._weights: dict[str, tuple[F64, F64]] = {}
 
     def __call__(self, scores: Any) -> Evaluation:
         """Return the metrics of these scores."""
@@ -183,30 +190,30 @@ class Evaluator:
         for name, metric in self.metrics.items():
             of_ties = {}
             for ties, mean in (("worst", False), ("file", True), ("best", False)):
-                ranked = self._ranked(metric, s, shared[ties], ties=ties, strict=not mean)
+                ranked = self._ranked(name, s, shared[ties], ties=ties, strict=not mean)
                 of_ties[ties] = self._mean(name, metric.values(ranked, mean=mean))
             found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
         return found
 
     def _per_query(self, s: F64, shared: dict[Any, Ranked]) -> dict[str, F64]:
         return {
-            name: metric.values(self._ranked(metric, s, shared))
+            name: metric.values(self._ranked(name, s, shared))
             for name, metric in self.metrics.items()
         }
 
     def _ranked(
         self,
-        metric: Metric,
+        name: str,
         s: F64,
         shared: dict[Any, Ranked],
         *,
         ties: str | None = None,
         strict: bool = False,
     ) -> Ranked:
-        ties = ties or str(metric.setting("ties")).replace("mean", "file")
-        key = (ties, *self._needs(metric))
+        ties = ties or self._ties[name]
+        key = (ties, *self._needed[name])
         if key not in shared:
-            shared[key] = Ranked(self.judge(metric), s, ties, strict=strict)
+            shared[key] = Ranked(self._judge(*self._needed[name]), s, ties, strict=strict)
         return shared[key]
 
     @staticmethod
@@ -250,7 +257,9 @@ class Evaluator:
         return weight
 
     def _mean(self, name: str, values: F64) -> float:
-        return mean_over_queries(values, self.query_weight(), self.counted_weight(name))
+        if name not in self._weights:
+            self._weights[name] = self.query_weight(), self.counted_weight(name)
+        return mean_over_queries(values, *self._weights[name])
 
 
 def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:

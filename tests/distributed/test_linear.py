@@ -105,7 +105,7 @@ def test_workers_keep_nothing_after_a_fit(parts):
 
     def objectives():
         gc.collect()
-        return sum(isinstance(each, PartObjective) for each in gc.get_objects())
+        return sum(type(each) is PartObjective for each in gc.get_objects())
 
     before = objectives()
     fit(composed("ranknet", "lbfgs"), parts, parts, progress=lambda *_: most.append(objectives()))
