@@ -278,7 +278,7 @@ WRONG = [
     ("position_svm", {"per_group": 1.5}, "per_group must be a whole number, 1 or more, not 1.5"),
     ("precision_svm", {"n": 2.5}, "n must be a whole number, 1 or more, not 2.5"),
     ("precision_svm", {"min_grade": np.nan}, "min_grade must be above 0, not nan"),
-    ("ranknet", {"sigma": "steep"}, "sigma must be above 0, not steep"),
+    ("ranknet", {"sigma": "steep"}, "sigma must be above 0, not 'steep'"),
     ("softrank", {"nodes": 2.5}, "nodes must be a whole number, 1 or more, not 2.5"),
     ("xendcg", {"newton_terms": 1.5}, "newton_terms must be a whole number, 1 or more, not 1.5"),
 ]

@@ -195,7 +195,7 @@ def test_items_without_ratings_have_nothing():
         ({"l2": 0.0}, "l2 must be a number above 0"),
         ({"l2": "much"}, "l2 must be a number above 0, not 'much'"),
         ({"l2_bias": "auto"}, "l2_bias must be a number above 0"),
-        ({"tol": "low"}, "tol must be 0 or more, not low"),
+        ({"tol": "low"}, "tol must be 0 or more, not 'low'"),
         ({"tol": -1.0}, "tol must be 0 or more, not -1"),
         ({"tol": float("nan")}, "tol must be 0 or more, not nan"),
         ({"max_iter": None}, "max_iter must be a whole number, 1 or more, not None"),
