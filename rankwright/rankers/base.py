@@ -174,9 +174,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ----------
     model_ : the fitted model
     curve_ : dict of lists
-        Loss, and the metric on the training and validation set, after each iteration.
+        Loss, and the metric on each validation set, after each iteration.
     evals_result_ : dict of dicts of lists
-        The metric on the training and each validation set after each iteration, by name.
+        The metric on each validation set after each iteration, by name.
     best_iteration_ : int
         The selected iteration, counted from 1; trees and rules of ``init_model`` count.
     interrupted_ : bool
@@ -370,28 +370,29 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Raise if a parameter of the ranker itself is invalid; loss and model check theirs."""
         kind: Any = type(self)
         types = declared_types(kind)
+        of_parts = {name for part in self._part_classes() for name in declared_types(part)}
         for name, value in super().get_params(deep=False).items():
-            if name in types and not self._parts_with(name):
+            if name in types and name not in of_parts:
                 check_value(name, value, types[name])
 
-    def _parts_with(self, name: str) -> list[type]:
-        """Return the classes of the default model and the loss that have a parameter."""
+    def _part_classes(self) -> list[type]:
+        """Return the classes of the default model and the loss."""
         parts = (("models", self.model_class), ("losses", self.loss_class))
-        classes = [registry.resolve(kind, part) for kind, part in parts if part is not None]
-        return [part for part in classes if name in declared_types(part)]
+        return [registry.resolve(kind, part) for kind, part in parts if part is not None]
 
     def declared_type(self, name: str) -> Any:
         """Return the type of a parameter, with its constraints, as the part declares it."""
-        owners: list[Any] = self._parts_with(name) or [type(self)]
-        return declared_types(owners[0]).get(name, Any)
+        owners: list[type] = [*self._part_classes(), type(self)]
+        found = (declared_types(owner) for owner in owners)
+        return next((types[name] for types in found if name in types), Any)
 
     def early_stopping_for(self, model: Model) -> int | str | None:
-        """Return what `Selection` takes; "auto" is for models whose rounds are many small steps."""
+        """Return the patience, "auto" or None; "auto" is for rounds that are many small steps."""
         given: int | str | None = getattr(self, "early_stopping_rounds", "auto")
         return None if given == "auto" and not getattr(model, "boosts", False) else given
 
     def solver_for(self, model: Model) -> dict[str, Any]:
-        """Return the solver as ``model.fit`` takes it: nothing for models that take none."""
+        """Return the argument ``solver`` of ``model.rounds``; nothing for a model without one."""
         given = getattr(self, "solver", None)
         if getattr(model, "takes_solver", False):
             return {"solver": given}
@@ -466,8 +467,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         callbacks : sequence of callables
             Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
-            the metric on the training and each validation set, and the best iteration so far. One
-            that returns True ends the fit, as early stopping does.
+            the metric on each validation set, and the best iteration so far. One that returns True
+            ends the fit, as early stopping does.
         progress : bool or callable
             True prints a line per round on standard error, as ``verbose`` does; a function is
             called with the round and a short text after each round.
