@@ -39,7 +39,8 @@ leaves = st.one_of(
 formulas = st.recursive(
     leaves,
     lambda part: st.one_of(
-        st.tuples(st.sampled_from(UNARY), part), st.tuples(st.sampled_from(BINARY), part, part)
+        st.tuples(st.sampled_from([*UNARY]), part),
+        st.tuples(st.sampled_from([*BINARY]), part, part),
     ),
     max_leaves=15,
 )
