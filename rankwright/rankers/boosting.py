@@ -12,6 +12,7 @@ from rankwright.core.types import AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.metrics.base import metric
+from rankwright.models.formula import text
 from rankwright.rankers.parameters import (
     MetricParameters,
     MissingParameters,
@@ -301,5 +302,4 @@ class RankGP(MetricRanker):
     @property
     def formula_(self) -> str:
         """The formula, with the names of the features."""
-        formula: str = self._part("written", "formula")
-        return formula
+        return text(self._part("formula", "formula"), getattr(self, "feature_names_in_", None))
