@@ -166,11 +166,19 @@ def base_type(option: Any) -> Any:
 
 def check_parameters(part: Any) -> None:
     """Raise if a parameter of a loss, model, solver or metric has an invalid value."""
-    kind: Any = type(part)
-    loss, types = registry.name_of("losses", kind), declared_types(kind)
-    for name, value in params_of(part).items():
-        if name in types:
-            check_value(f"{loss}'s {name}" if loss else name, value, types[name])
+    cls: Any = type(part)
+    params = params_of(part)
+    for name, shown, declared in _checked_fields(cls):
+        if name in params:
+            check_value(shown, params[name], declared)
+
+
+@cache
+def _checked_fields(cls: type) -> list[tuple[str, str, Any]]:
+    """Return name, name in messages, and type of each parameter; losses are named in messages."""
+    loss = registry.name_of("losses", cls)
+    prefix = f"{loss}'s " if loss else ""
+    return [(name, prefix + name, declared) for name, declared in declared_types(cls).items()]
 
 
 def check_value(name: str, value: Any, declared: Any) -> None:

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 
-from rankwright.core.dtypes import as_feature_matrix, blocks, naming_features
-from rankwright.core.order import first_of_runs
-from rankwright.core.types import F64, FittedModel, FloatMatrix
-from rankwright.data.content import query_codes, query_prints
+from rankwright.core.dtypes import as_feature_matrix, naming_features
+from rankwright.core.types import FloatMatrix
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
@@ -41,28 +38,8 @@ from rankwright.data.frames import (
     usual_column,
 )
 from rankwright.data.ranking_data import RankingData, refuse_second_columns
-from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
+from rankwright.errors import DataError, UsageError, brief, quoted
 from rankwright.registry import unknown
-
-_LOOKED_AT = 256  # rows that show whether a model gives all the same score
-
-_HUGE = 1e150  # sums of squares of larger values overflow
-_HIDDEN = 1e-10  # smallest range of a feature, relative to its largest absolute value
-
-_MISNAMED = {
-    "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
-    "groups": "the query id of each row is qid=, the sizes of queries are group_sizes=",
-    "query_id": "the query id of each row is qid=",
-    "eval_group": "validation data is eval_set=(X, y, qid), with the query id of each row",
-    "eval_qid": "validation data is eval_set=(X, y, qid), with the query id of each row",
-    "valid": "validation data is eval_set=, ranking data or (X, y, qid)",
-    "validation_data": "validation data is eval_set=, ranking data or (X, y, qid)",
-    "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
-    "eval_metric": "metric= is a parameter of the ranker itself",
-    "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
-    "start": "the fitted ranker to continue from is init_model=",
-    "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
-}
 
 
 def ranking_data(
@@ -122,56 +99,6 @@ def ranking_data(
     return RankingData.from_arrays(table, **columns, feature_names=names, categories=coded)
 
 
-def eval_sets(
-    eval_set: Any,
-    data: RankingData,
-    read: Callable[[Any, RankingData], RankingData] | None = None,
-) -> dict[str, RankingData]:
-    """Return the caller's validation sets by name, in the columns of the training data.
-
-    A single set is called "valid"; several, in a list or tuple, "valid_0", "valid_1", ...; a
-    mapping names them. ``read`` converts a set to RankingData; by default `valid_data`.
-    """
-    if isinstance(eval_set, Mapping):
-        sets = {str(name): each for name, each in eval_set.items()}
-    elif isinstance(eval_set, list | tuple) and all(
-        isinstance(each, RankingData | tuple | list) for each in eval_set
-    ):
-        names = [f"valid_{n}" for n in range(len(eval_set))] if len(eval_set) != 1 else ["valid"]
-        sets = dict(zip(names, eval_set, strict=True))
-    else:
-        sets = {"valid": eval_set}
-    if not sets:
-        raise UsageError("eval_set is empty; give a validation set, or leave it out.")
-    return {name: (read or valid_data)(each, data) for name, each in sets.items()}
-
-
-def valid_data(eval_set: Any, data: RankingData) -> RankingData:
-    """Return the caller's validation set, in the columns of the training data."""
-    valid = eval_set
-    if isinstance(eval_set, tuple | list):
-        if len(eval_set) != 3:
-            raise UsageError(
-                "a validation set is (X, y, qid), with the query id of each row, or "
-                f"RankingData; this one has {len(eval_set)} parts."
-            )
-        valid = data_in_columns(
-            data.feature_names, *eval_set, where="the validation data", categories=data.categories
-        )
-    if not isinstance(valid, RankingData):
-        raise UsageError(
-            f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
-            "rankwright.load reads a file as RankingData."
-        )
-    valid = _in_columns(valid, data.feature_names, "the validation data")
-    if valid.n_features != data.n_features:
-        raise DataError(
-            f"the validation data has {valid.n_features} features, the training data "
-            f"{data.n_features}; give both the same columns in the same order."
-        )
-    return valid.in_categories(data.categories, "the validation set")
-
-
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
     """Return the features of ``X`` in the columns the ranker was fitted on."""
     ranker._fitted()
@@ -182,7 +109,7 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
         expected = list(numbered) if {*names} == {*numbered} else None
     features: FloatMatrix
     if isinstance(X, RankingData):
-        features = _in_columns(X, expected, "X").in_categories(categories, "X").X
+        features = in_columns(X, expected, "X").in_categories(categories, "X").X
     else:
         if names is not None and expected is not None:
             _refuse_missing(expected, names, "X")
@@ -349,10 +276,10 @@ def _selected(data: RankingData, features: Any, drop: Any) -> RankingData:
             "features= and drop= go by names, and these features have none; give them names with "
             "RankingData.from_arrays(..., feature_names=...)."
         )
-    return _in_columns(data, _chosen(data.feature_names, features, drop), "X")
+    return in_columns(data, _chosen(data.feature_names, features, drop), "X")
 
 
-def _in_columns(data: RankingData, names: Sequence[str] | None, where: str) -> RankingData:
+def in_columns(data: RankingData, names: Sequence[str] | None, where: str) -> RankingData:
     """Return ranking data with the features ``names``; the data if they or its names are None."""
     if names is None or data.feature_names is None or [*names] == [*data.feature_names]:
         return data
@@ -432,173 +359,3 @@ def how_to_route_qid() -> str:
         "and params={'qid': qid} or fit(X, y, qid=qid); or rankwright.cross_validate(ranker, X, y, "
         "qid=qid, cv=5), which needs no setting."
     )
-
-
-def refuse_misnamed(arguments: dict[str, Any]) -> None:
-    """Raise for arguments that ``fit`` of other libraries takes, with their names here."""
-    for name in arguments:
-        hint = _MISNAMED.get(name, "help(Ranker.fit) shows what it takes")
-        raise UsageError(f"fit takes no argument '{name}': {hint}.")
-
-
-def refuse_categories(ranker: Any, data: Any) -> None:
-    """Raise if the data, or its partitions, have categories and the model takes only numbers."""
-    if not data.categories or getattr(ranker._part_of("model"), "takes_categories", False):
-        return
-    names = list(data.categories)
-    shown = ", ".join(map(quoted, names))
-    raise IncompatibleError(
-        f"model '{ranker.model_name}' of {type(ranker).__name__} takes numbers, and "
-        f"{shown} {'are categories' if len(names) > 1 else 'is a category'}; use a model of trees, "
-        f"such as LambdaMART, leave the column out with drop={names}, or encode it as numbers."
-    )
-
-
-def refuse_overflow(ranker: Any, data: RankingData) -> None:
-    """Raise for features whose squares overflow; warn of features far from 0 that hardly vary.
-
-    Models that only compare values, such as trees and rules, are exempt.
-    """
-    if getattr(ranker._part_of("model"), "compares_values", False) or not data.n_documents:
-        return
-    low, high = _ranges(data.X)
-    size = np.fmax(np.abs(low), np.abs(high))
-    for column in np.flatnonzero(size > _HUGE)[:1]:
-        raise DataError(
-            f"{_name_of(data, column)} has values of {size[column]:.3g}, whose squares overflow in "
-            f"a model '{ranker.model_name}'; divide it, take its logarithm, or use model='trees'."
-        )
-    for column in np.flatnonzero((high > low) & (high - low < _HIDDEN * size))[:1]:
-        warnings.warn(
-            f"{_name_of(data, column)} varies by {high[column] - low[column]:.3g} around "
-            f"{high[column]:.3g}, which leaves few digits to tell documents apart; subtract its "
-            "mean first.",
-            stacklevel=3,
-        )
-
-
-def _name_of(data: RankingData, column: int) -> str:
-    names = data.feature_names
-    return f"feature column {column}" if names is None else f"feature {quoted(names[column])}"
-
-
-def _ranges(X: FloatMatrix) -> tuple[F64, F64]:
-    """Return the minimum and maximum of each feature; NaN if all its values are missing."""
-    if sparse.issparse(X):
-        low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        limit = min(_HUGE, float(np.finfo(X.dtype).max))
-        far = np.flatnonzero(np.abs(X.data) > limit)  # smaller values pass the check
-        np.fmin.at(low, X.indices[far], X.data[far])
-        np.fmax.at(high, X.indices[far], X.data[far])
-        return low, high
-    low, high = np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
-    for block in blocks(X):
-        low = np.fmin(low, np.fmin.reduce(X[block], axis=0))
-        high = np.fmax(high, np.fmax.reduce(X[block], axis=0))
-    return low, high
-
-
-def nothing_to_rank(data: RankingData) -> str | None:
-    """Return the reason why all rankings of ``data`` are equally good, or None."""
-    present = np.count_nonzero(data.sizes)
-    if first_of_runs(data.y, data.indptr).sum() > present:
-        return None
-    if data.n_documents == present:
-        return (
-            "every query has one document; check that qid names the query of each row, not the "
-            "document"
-        )
-    if (data.y == data.y[0]).all():
-        return f"all documents have the grade {data.y[0]:g}; check the column of grades"
-    return (
-        "within each query all documents have the same grade; check the grades, and that qid "
-        "names the query of each row"
-    )
-
-
-def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
-    """Raise if all rankings of the data are equally good."""
-    reason = nothing_to_rank(data)
-    if reason is not None:
-        raise DataError(f"nothing to rank{where}: {reason}.")
-
-
-def warn_of_equal_grades(data: RankingData) -> None:
-    """Warn if no query has two grades: there is no order to learn."""
-    if nothing_to_rank(data) is not None:
-        warnings.warn(
-            "no query has documents of different grades, so there is no order to learn; check "
-            "the grades, and that qid identifies queries, not documents.",
-            stacklevel=4,
-        )
-
-
-OPTIMISTIC = (
-    "holds the same queries as the training data, so the iteration that it selects and its metrics "
-    "are too optimistic; give it other queries."
-)
-
-
-def warn_of_training_data(
-    train: RankingData,
-    valid: RankingData | None,
-    name: str = "eval_set",
-    *,
-    stacklevel: int = 3,
-) -> None:
-    """Warn if validation data has the documents and grades of the training data."""
-    if valid is not None and has_same_queries(train, valid):
-        warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=stacklevel)
-
-
-def has_same_queries(data: RankingData, other: RankingData) -> bool:
-    """Return whether both hold the same queries, in any order, with equal grades and features."""
-    if data is other:
-        return True
-    sizes = {(each.n_queries, each.n_documents, each.n_features) for each in (data, other)}
-    if len(sizes) > 1:
-        return False
-    codes, other_codes = (np.sort(query_codes(each)) for each in (data, other))
-    return bool((codes == other_codes).all())
-
-
-def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
-    """Warn of a model with the same score for documents of different grades."""
-    if hasattr(model, "scores_of"):  # a score depends on the query too
-        return
-    if getattr(model, "is_constant", None) is False:  # without scoring
-        return
-    rows = min(_LOOKED_AT, data.n_documents)
-    scores = model.scores(data.X[:rows])
-    if rows > 1 and (scores == scores[0]).all() and (data.y[:rows] != data.y[0]).any():
-        warnings.warn(
-            "the fitted model gives all documents the same score: a penalty (l2, l1) is too large, "
-            "min_child_samples too high for so few documents, or the features do not vary.",
-            stacklevel=4,
-        )
-
-
-def warn_of_cut_queries(ranker: Any, data: RankingData) -> None:
-    """Warn if a query was also in the training data, with other documents.
-
-    Folds of rows cut queries in this way, such as a plain ``cv=3`` of scikit-learn's tools.
-    """
-    training = getattr(ranker, "_fitted_queries", None)
-    if training is None:
-        return
-    ids, codes = training
-    code_of = dict(zip(ids.tolist(), codes.tolist(), strict=True))
-    shared = np.array([n for n, qid in enumerate(data.qid.tolist()) if qid in code_of], int)
-    if not len(shared):
-        return
-    part = data if len(shared) == data.n_queries else data.select(shared)
-    prints = query_prints(part, n_jobs=ranker.n_jobs)[0].tolist()
-    cut = [q for q, code in zip(part.qid.tolist(), prints, strict=True) if code_of[q] != code]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {data.n_queries} queries that are scored, such as {quoted(cut[0])}, "
-            "have other documents in the training data: folds that cut queries, such as cv=5 of "
-            "scikit-learn, overrate a ranker; use cv=rankwright.QueryFolds(5) or "
-            "rankwright.cross_validate. (If these are different queries, give them different ids.)",
-            stacklevel=3,
-        )

@@ -11,7 +11,8 @@ from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.inputs import data_in_columns, how_to_route_qid, warn_of_cut_queries
+from rankwright.rankers.data_checks import warn_of_cut_queries
+from rankwright.rankers.inputs import data_in_columns, how_to_route_qid
 
 
 def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") -> Scorer:
