@@ -71,7 +71,7 @@ from rankwright.rankers.fitting import (
     run,
 )
 from rankwright.rankers.inputs import (
-    data_in_columns,
+    Layout,
     documents_of,
     features_like,
     how_to_route_qid,
@@ -706,13 +706,7 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
             raise UsageError(
                 f"this ranker was fitted with qid, so score needs qid=... too; {how_to_route_qid()}"
             )
-        data = data_in_columns(
-            getattr(self, "feature_names_in_", None),
-            X,
-            y,
-            qid,
-            categories=getattr(self, "categories_", None),
-        )
+        data = ranking_data(X, y, qid, like=Layout.of(self))
         if qid is not None:
             warn_of_cut_queries(self, data)
         selects = metric(self.selection_metric, convention=self.convention).for_selection()

@@ -1,8 +1,9 @@
 """Inputs of `fit`, `predict`, `rank` and `score`: arrays, sparse matrices, frames, RankingData.
 
-`ranking_data` converts the data of a fit. The other functions put data into the columns that a
-ranker was fitted on. `_table` reads the features of a frame for all of them, except if its grades
-and query ids are columns too: then `rankwright.data.frames` reads all columns.
+`ranking_data` converts documents with grades, `documents_of` documents without grades, and
+`features_like` features only. After a fit, a `Layout` has the columns that the ranker needs.
+`_table` reads the features of a frame; if grades and query ids are columns of the frame too,
+`rankwright.data.frames` reads all columns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from os import PathLike
 from typing import Any
@@ -42,6 +43,26 @@ from rankwright.errors import DataError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Names and categories of the features that a ranker was fitted to; None if it has none."""
+
+    names: Sequence[str] | None
+    categories: AllCategories | None
+
+    @classmethod
+    def of(cls, ranker: Any) -> Layout:
+        """Return the layout of a fitted ranker."""
+        names = getattr(ranker, "feature_names_in_", None)
+        text = None if names is None else [str(name) for name in names]
+        return cls(text, getattr(ranker, "categories_", None))
+
+    def other_columns(self, columns: Sequence[Any]) -> list[str]:
+        """Return the columns of a frame that are not features; none if the features are unnamed."""
+        names = {*(self.names or map(str, columns))}
+        return [name for name in map(str, columns) if name not in names]
+
+
 def ranking_data(
     X: Any,
     y: Any = None,
@@ -52,12 +73,19 @@ def ranking_data(
     *,
     features: Any = None,
     drop: Any = (),
-    categories: AllCategories | None = None,
+    like: Layout | None = None,
+    where: str = "X",
 ) -> RankingData:
-    """Return the caller's data as RankingData; without ``qid`` all rows are one query.
+    """Return the caller's documents with grades; without ``qid`` all rows are one query.
 
-    ``features`` and ``drop`` choose the features among the columns of a frame, or of RankingData
-    with feature names. ``categories`` are the categories of columns of another type in a frame.
+    Parameters
+    ----------
+    X, y, qid, group_sizes, sample_weight, query_weight, features, drop
+        As for `Ranker.fit`.
+    like : Layout, optional
+        Features that a frame must have; its other columns are not features.
+    where : str
+        The frame, for messages.
     """
     columns = {"y": y, "qid": qid, "group_sizes": group_sizes}
     columns |= {"sample_weight": sample_weight, "query_weight": query_weight}
@@ -65,7 +93,12 @@ def ranking_data(
     if isinstance(X, RankingData):
         refuse_second_columns(**columns)
         return _selected(X, features, drop) if selects else X
-    names = frame_columns(X)
+    names, categories = frame_columns(X), None
+    if names is not None and like is not None:
+        categories = like.categories
+        if like.names is not None:
+            _refuse_missing(like.names, names, where)
+            features = like.names
     if names is None and selects:
         raise UsageError(
             f"{'drop' if features is None else 'features'}= names columns of a frame, but X is "
@@ -102,10 +135,11 @@ def ranking_data(
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
     """Return the features of ``X`` in the columns the ranker was fitted on."""
     ranker._fitted()
-    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
+    layout = Layout.of(ranker)
+    expected, categories = layout.names, layout.categories
     names = X.feature_names if isinstance(X, RankingData) else frame_columns(X)
     if expected is None and names is not None:
-        numbered = default_names(ranker.n_features_in_)  # tables write features without names so
+        numbered = default_names(ranker.n_features_in_)  # in tables, if features have no names
         expected = list(numbered) if {*names} == {*numbered} else None
     features: FloatMatrix
     if isinstance(X, RankingData):
@@ -125,30 +159,13 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
     return features
 
 
-def data_in_columns(
-    expected: Sequence[str] | None,
-    X: Any,
-    y: Any,
-    qid: Any,
-    *,
-    where: str = "X",
-    categories: AllCategories | None = None,
-) -> RankingData:
-    """Return data with grades; of a frame only the ``expected`` features."""
-    names, features = frame_columns(X), None
-    if names is not None and expected is not None:
-        _refuse_missing(expected, names, where)
-        features = [str(name) for name in expected]
-    return ranking_data(X, y, qid, features=features, categories=categories)
-
-
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
     """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
 
     ``qid`` and ``group`` may name columns of a frame. Query ids are found by `query_column`,
     document ids under their usual names.
     """
-    features = features_like(ranker, X)
+    features, layout = features_like(ranker, X), Layout.of(ranker)
     names = frame_columns(X)
     roles: dict[str, Any] = {"qid": qid, "group": group}
     if names is not None:
@@ -161,7 +178,7 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
                     "pass qid=[0] * len(frame) if all rows are one query."
                 )
         if _are_text(names):
-            roles["doc_id"] = usual_column("doc_id", _not_features(ranker, names))
+            roles["doc_id"] = usual_column("doc_id", layout.other_columns(names))
         for role, value in roles.items():
             if isinstance(value, str):
                 roles[role] = checked_ids(columns_of_frame(X)(value), value, role)
@@ -170,8 +187,8 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
     return RankingData.from_arrays(
         features,
         None,
-        feature_names=getattr(ranker, "feature_names_in_", None),
-        categories=getattr(ranker, "categories_", None),
+        feature_names=layout.names,
+        categories=layout.categories,
         **roles,
     )
 
@@ -181,9 +198,9 @@ def query_column(ranker: Any, X: Any) -> str | None:
     names = frame_columns(X)
     if names is None or not _are_text(names):
         return None
-    free = _not_features(ranker, names)
-    remembered = getattr(ranker, "qid_column_", None)
-    return remembered if remembered in free else usual_column("qid", free)
+    columns = Layout.of(ranker).other_columns(names)
+    training_column = getattr(ranker, "qid_column_", None)
+    return training_column if training_column in columns else usual_column("qid", columns)
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
@@ -198,10 +215,10 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
             "RankingData.from_arrays(X, y, qid=qid) makes RankingData of arrays."
         )
     ranker._fitted()
-    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
-    label = usual_column("label", [n for n in map(str, names) if n not in (expected or ())]) or ""
+    layout = Layout.of(ranker)
+    label = usual_column("label", [n for n in map(str, names) if n not in (layout.names or ())])
     qid = qid or query_column(ranker, X)
-    data = data_in_columns(expected, X, label, qid, where="the frame", categories=categories)
+    data = ranking_data(X, label or "", qid, like=layout, where="the frame")
     return data if label else without_grades(data)
 
 
@@ -304,18 +321,6 @@ def _chosen(names: Sequence[Any], features: Any, drop: Any) -> list[str]:
 
 def _of_names(categories: AllCategories | None, names: Sequence[str]) -> AllCategories:
     return {name: values for name, values in (categories or {}).items() if name in names}
-
-
-def _training_names(ranker: Any) -> list[str] | None:
-    """Return the names of the features that a ranker was fitted on."""
-    names = getattr(ranker, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def _not_features(ranker: Any, names: Sequence[Any]) -> list[str]:
-    """Return the columns of a frame that are not features of the ranker."""
-    expected = {*(_training_names(ranker) or map(str, names))}
-    return [name for name in map(str, names) if name not in expected]
 
 
 def _are_text(names: Sequence[Any]) -> bool:

@@ -19,7 +19,7 @@ from rankwright.rankers.data_checks import (
     warn_of_equal_grades,
     warn_of_training_data,
 )
-from rankwright.rankers.inputs import data_in_columns, in_columns, ranking_data
+from rankwright.rankers.inputs import Layout, in_columns, ranking_data
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -254,9 +254,8 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
                 "a validation set is (X, y, qid), with the query id of each row, or "
                 f"RankingData; this one has {len(eval_set)} parts."
             )
-        valid = data_in_columns(
-            data.feature_names, *eval_set, where="the validation data", categories=data.categories
-        )
+        layout = Layout(data.feature_names, data.categories)
+        valid = ranking_data(*eval_set, like=layout, where="the validation data")
     if not isinstance(valid, RankingData):
         raise UsageError(
             f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
