@@ -249,7 +249,7 @@ def _load(kind: str, entry: EntryPoint) -> Any:
     attribute = NAME_ATTRIBUTES.get(kind)
     if attribute is not None and getattr(part, attribute, None) != entry.name:
         raise PluginError(
-            f"the {title} is announced under another name than its own; its class must have "
+            f"the {title} is registered under a wrong name; its class must have "
             f"{attribute} = {quoted(entry.name)}."
         )
     return part

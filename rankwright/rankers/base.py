@@ -407,34 +407,34 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, sparse matrix, frame, RankingData or ClickLog
-            With a frame, ``y``, ``qid`` and the weights may be names of its columns. Columns with
-            usual names, such as ``doc_id``, are then found as `rankwright.load` finds them, and are
-            no features. If ``y`` is an array, such ids are refused: leave them out with ``drop``.
-            Of a log that has features, relevance is learned from clicks.
+            With a frame, ``y``, ``qid`` and the weights can be names of its columns. Columns with
+            usual names, such as ``doc_id``, are then recognised as in `rankwright.load` and are not
+            features. If ``y`` is an array, columns of ids raise an error; leave them out with
+            ``drop``. For a log with features, relevance is learned from clicks.
         sample_weight, query_weight : array
-            Weight of each document, and of each query. A document of weight 0 is left out.
+            Weight of each document and of each query. A document of weight 0 is left out.
         features, drop : str or sequence of str
-            Columns of a frame, or of RankingData with feature names, that are features (by default
-            all that have no other role), and that are not.
+            Columns of a frame, or of RankingData with feature names, to use as features (by default
+            all columns without another role), and columns to leave out.
         propensity : Propensity or "joint"
             For a log, or data with positions and clicks as grades: the examination of each
             position. Its effect is removed by `rankwright.clicks.debias`, and documents of a log's
             feature table that were never shown are added with a low weight. "joint" learns the
-            propensity together with relevance; ``propensity_`` is the one that was used.
+            propensity together with relevance. ``propensity_`` is the propensity that was used.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
-            Validation data: selects the best iteration, and what is "auto". Of several sets the
-            last selects; ``evals_result_`` has the metric on each.
+            Validation data that select the best iteration and parameters set to "auto". With
+            several sets, the last one selects; ``evals_result_`` has the metric on each.
         init_model : fitted ranker, or fitted model of LightGBM
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         callbacks : sequence of callables
-            Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
-            the metric on each validation set, and the best iteration so far. One that returns True
-            ends the fit, as early stopping does.
+            Functions that are called after each iteration with a `rankwright.Iteration`: number,
+            loss, metric on each validation set, and best iteration so far. If one returns True, the
+            fit ends as with early stopping.
         progress : bool or callable
             True prints a line per round on standard error, as ``verbose`` does; a function is
             called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
-            Where to keep the run, so that one that was killed can go on.
+            Folder for checkpoints, from which an interrupted fit can be resumed.
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
@@ -522,8 +522,8 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
             else:
                 from rankwright.persist.checkpoint import run_receipt
 
-                known = inputs.order_digest or data
-                receipt = run_receipt(self, known, inputs.valid, inputs.start)
+                identity = inputs.order_digest or data
+                receipt = run_receipt(self, identity, inputs.valid, inputs.start)
                 restore = partial(model.restore, n_features=data.n_features)
                 result = run_with_checkpoints(
                     checkpoint, receipt, rounds, restore, history, callbacks
@@ -626,30 +626,28 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
     # --- use ---------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, qid: Any = None) -> F64:
-        """Return a score for each row; a higher one ranks first.
+        """Return a score for each row; documents are ranked by descending score.
 
-        For arrays and frames in the caller's order of rows, for RankingData in its own. Only models
-        that look at whole lists (networks with a list context) use ``qid``; of a frame they take
-        it from the column that `rank` would use. The features of a frame are found by their names,
-        in any order; other columns are ignored.
+        The scores are in the caller's order of rows, and for RankingData in its own order. Only
+        models of whole lists (networks with a list context) use ``qid``; for a frame, its default
+        is the column that `rank` would use. The features of a frame are found by their names, in
+        any order; other columns are ignored.
         """
         with naming_features(getattr(self, "feature_names_in_", None)):
-            return self._predicted(X, qid)
-
-    def _predicted(self, X: Any, qid: Any) -> F64:
-        features = features_like(self, X)
-        model: Any = self._fitted()
-        if qid is None and hasattr(model, "scores_of") and not isinstance(X, RankingData):
-            qid = query_column(self, X)
-        if not hasattr(model, "scores_of") or (qid is None and not isinstance(X, RankingData)):
-            scores: F64 = model.scores(features, n_jobs=self.n_jobs)
+            features = features_like(self, X)
+            model: Any = self._fitted()
+            scores: F64
+            if hasattr(model, "scores_of"):
+                if isinstance(X, RankingData):
+                    scores = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
+                    return scores
+                qid = query_column(self, X) if qid is None else qid
+                if qid is not None:
+                    data = documents_of(self, X, qid=qid)
+                    scores = model.scores_of(data, n_jobs=self.n_jobs)
+                    return data.in_caller_order(scores)
+            scores = model.scores(features, n_jobs=self.n_jobs)
             return scores
-        if isinstance(X, RankingData):
-            in_lists: F64 = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
-            return in_lists
-        data = documents_of(self, X, qid=qid)
-        in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
-        return in_order
 
     def rank(
         self,
@@ -666,13 +664,13 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix, frame or RankingData
         qid : array or str
-            Query of each row, or the name of its column in a frame. Without it, the column that
-            held the query ids in training (``qid_column_``) is used, or else one with a usual name,
-            such as ``query``. A frame with neither is refused if the ranker was fitted to a frame
-            or table with a column of query ids; otherwise all rows are one query.
+            Query of each row, or the name of its column in a frame. By default the column of query
+            ids in training (``qid_column_``) is used, or else a column with a usual name such as
+            ``query``. Without such a column all rows are one query, but a frame raises an error if
+            the ranker was fitted to a frame or table with a column of query ids.
         group : array (n,) or (n, topics), or str
-            Host or topic of each row, or the name of its column; a matrix has a column for each of
-            topics that overlap.
+            Host or topic of each row, or the name of its column; a matrix if topics overlap, with a
+            column for each topic.
         per_group : int
             Keep at most this many documents of each group in a query.
         top : int
@@ -681,8 +679,8 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Ranking
-            Row numbers in ``order``, best first, query after query, and their ``scores``;
-            iterating gives a query at a time.
+            Row numbers in ``order``, best first, query after query, and their ``scores``.
+            Iteration yields one query at a time.
         """
         if isinstance(X, RankingData):
             refuse_second_columns(qid=qid)
@@ -695,8 +693,8 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: None = None) -> float:
         """Return the mean of the selection metric over queries, ties averaged over their orders.
 
-        scikit-learn's searches select by it; ``sample_weight`` is there for its pipelines, which
-        always name it.
+        The searches of scikit-learn maximise it. ``sample_weight`` must be None; it exists because
+        the pipelines of scikit-learn always pass it.
         """
         if sample_weight is not None:
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
@@ -719,7 +717,7 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
         save_model(self, path)
 
     def __dir__(self) -> list[str]:
-        """Return the attributes that can be read; scikit-learn's passes on errors of parts."""
+        """Return the readable attributes, also if a part has an invalid name or parameter."""
 
         def is_readable(name: str) -> bool:
             try:
@@ -739,9 +737,9 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
 
 
 def ranker(name: str, /, **parameters: Any) -> Ranker:
-    """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters.
+    """Return the ranker with a registered name, such as ``lambdamart``.
 
-    Those of its parts go by ``model__num_leaves``, as for `Ranker.set_params`.
+    Parameters of its parts have names such as ``model__num_leaves``, as in `Ranker.set_params`.
 
     Examples
     --------
@@ -749,22 +747,22 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     >>> rw.ranker("lambdamart", n_estimators=50, model__max_bins=63)
     LambdaMART(model=Trees(n_estimators=50, max_bins=63))
     """
-    own = {key: value for key, value in parameters.items() if "__" not in key}
-    made: Ranker = registry.resolve("rankers", name)(**own)
-    return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
+    nested = {key: parameters.pop(key) for key in [*parameters] if "__" in key}
+    unfitted: Ranker = registry.resolve("rankers", name)(**parameters)
+    return unfitted.set_params(**nested)
 
 
 def _takes_no_loss(model: Any) -> IncompatibleError:
     """Return the error for a model that optimises a metric under a ranker with a loss."""
     return IncompatibleError(
-        f"model '{part_name('models', model)}' optimises a metric and takes no loss; use "
-        "the ranker that is made of it (adarank, coordinate_ascent or rankgp) or another "
+        f"model '{part_name('models', model)}' optimises a metric, so it has no loss; use "
+        "its ranker (adarank, coordinate_ascent or rankgp) or another "
         "model, such as linear or trees."
     )
 
 
 def checked_parameters(init: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor that reports the name that an unknown parameter has here."""
+    """Return a constructor that suggests the correct name of an unknown parameter."""
     names = inspect.signature(init).parameters
 
     @wraps(init)

@@ -89,7 +89,7 @@ def run_with_checkpoints(
             if history.last > rounds_before or isinstance(error, RankwrightError):
                 raise
             raise DataError(
-                f"the checkpoint does not hold what this run wrote ({type(error).__name__}: "
+                f"the checkpoint is not from this run or damaged ({type(error).__name__}: "
                 f"{error}); start again in another folder."
             ) from error
         return replace(result, resumed_from=number)

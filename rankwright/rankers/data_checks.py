@@ -51,7 +51,7 @@ def refuse_overflow(ranker: Any, model: Any, data: RankingData) -> None:
     for column in np.flatnonzero((high > low) & (high - low < _HIDDEN * size))[:1]:
         warnings.warn(
             f"{_name_of(data, column)} varies by {high[column] - low[column]:.3g} around "
-            f"{high[column]:.3g}, which leaves few digits to tell documents apart; subtract its "
+            f"{high[column]:.3g}, which leaves few digits to distinguish documents; subtract its "
             "mean first.",
             stacklevel=3,
         )
@@ -104,7 +104,7 @@ def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
 
 
 def warn_of_equal_grades(data: RankingData) -> None:
-    """Warn if no query has two grades: there is no order to learn."""
+    """Warn if no query has documents of different grades."""
     if nothing_to_rank(data) is not None:
         warnings.warn(
             "no query has documents of different grades, so there is no order to learn; check "

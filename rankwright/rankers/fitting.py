@@ -1,8 +1,8 @@
 """Run the rounds of a fit: evaluation, early stopping, checkpoints, progress and Ctrl-C.
 
-A model yields a `Round` for each tree, epoch, penalty or generation and contains nothing but its
-algorithm. `run` passes each round to the callbacks, one class per job, and returns the model of the
-best round.
+A model contains only its algorithm and yields a `Round` for each tree, epoch, penalty or
+generation. `run` passes each round to the callbacks and returns the model of the best round. Each
+callback is one class with one job.
 
 Curves, and with them the best round and early stopping, count tied scores as the mean over their
 orders, whatever convention reports use (`rankwright.metrics.base.Metric.for_selection`).
@@ -155,8 +155,8 @@ class EvaluationHistory:
     Parameters
     ----------
     metric, convention
-        What is recorded and selects the model, with ties averaged; a metric that falls as rankings
-        improve (such as ``pair_error``) is minimised.
+        Metric that is recorded and selects the model, with ties averaged; a metric that falls as
+        rankings improve (such as ``pair_error``) is minimised.
     eval_sets : mapping from names to RankingData
         Validation sets, whose documents follow each other in the scores of a round. The last one
         selects. Without any, the last round is the best.
@@ -330,7 +330,7 @@ class UserCallbacks:
     functions: Sequence[IterationCallback]
 
     def __call__(self, round_: Round) -> bool:
-        """Call all functions and return whether one of them ends the run."""
+        """Call all functions and return whether the run ends."""
         metrics = {
             name: curves[self.history.metric_name][-1]
             for name, curves in self.history.evals_result().items()
@@ -359,14 +359,14 @@ _MISNAMED = {
 
 
 def refuse_misnamed(arguments: dict[str, Any]) -> None:
-    """Raise for arguments that ``fit`` of other libraries takes, with their names here."""
+    """Raise for unknown arguments of ``fit``; suggest the name if another library has them."""
     for name in arguments:
-        hint = _MISNAMED.get(name, "help(Ranker.fit) shows what it takes")
+        hint = _MISNAMED.get(name, "help(Ranker.fit) lists its arguments")
         raise UsageError(f"fit takes no argument '{name}': {hint}.")
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Raise unless ``callbacks`` is a sequence of functions; name those of other libraries."""
+    """Raise unless ``callbacks`` is a sequence of functions; callbacks of LightGBM are not."""
     if callable(callbacks) or not isinstance(callbacks, Sequence):
         raise UsageError(
             f"callbacks is a list of functions, not {type(callbacks).__name__}; write "

@@ -160,7 +160,7 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
 
 
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
-    """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
+    """Return documents without grades in the columns that the ranker was fitted to.
 
     ``qid`` and ``group`` may name columns of a frame. Query ids are found by `query_column`,
     document ids under their usual names.
@@ -290,7 +290,7 @@ def _selected(data: RankingData, features: Any, drop: Any) -> RankingData:
     """Return ranking data with the features that ``features`` and ``drop`` choose."""
     if data.feature_names is None:
         raise UsageError(
-            "features= and drop= go by names, and these features have none; give them names with "
+            "features= and drop= are names of features, and these features have no names; use "
             "RankingData.from_arrays(..., feature_names=...)."
         )
     return in_columns(data, _chosen(data.feature_names, features, drop), "X")
@@ -333,7 +333,7 @@ def _refuse_missing(expected: Sequence[str], names: Sequence[Any], where: str) -
     for name in map(str, expected):
         if name not in text:
             near = difflib.get_close_matches(name, text, n=1)
-            hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename what it is"
+            hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename the column"
             raise DataError(
                 f"the feature {quoted(name)} of the fitted ranker is missing in {where}{hint}."
             )

@@ -200,7 +200,7 @@ def start_model(ranker: Ranker, model: Any, initial: Ranker, data: Any) -> Fitte
         other = f"a model of {library}" if library else f"a model '{initial.model_name}'"
         raise IncompatibleError(
             f"a model '{ranker.model_name}' cannot continue from {other}; leave "
-            "init_model out, or give one of its own kind."
+            "init_model out, or give a ranker with the same kind of model."
         )
     if start.n_features != data.n_features:
         raise DataError(
@@ -212,8 +212,9 @@ def start_model(ranker: Ranker, model: Any, initial: Ranker, data: Any) -> Fitte
         for expected, name in zip(names, data.feature_names, strict=True):
             if expected not in (name, "_".join(name.split())):  # LightGBM writes blanks as _
                 raise DataError(
-                    f"init_model has the feature {quoted(expected)} where the data has "
-                    f"{quoted(name)}; give the columns that it was fitted on, in that order."
+                    f"init_model has the feature {quoted(expected)} in the place of "
+                    f"{quoted(name)} in the data; give the columns that it was fitted on, in that "
+                    "order."
                 )
     return start
 
