@@ -71,7 +71,7 @@ class Part:
 
 def same(a: Any, b: Any) -> bool:
     """Return whether two parameter values are equal; arrays are always different."""
-    numbers = isinstance(a, Real) and isinstance(b, Real) and bool not in (type(a), type(b))
+    numbers = all(isinstance(x, Real) and not isinstance(x, bool) for x in (a, b))
     try:
         return a is b or ((numbers or type(a) is type(b)) and bool(a == b))
     except (TypeError, ValueError):  # a == b is an array, or has no truth value

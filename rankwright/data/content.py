@@ -144,7 +144,7 @@ def query_prints(
     code = row_codes(data, n_jobs=n_jobs)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    weight, sizes = data.query_weight, data.sizes
+    weight, sizes = data.query_weight, np.diff(data.indptr)
     if weight is None:
         weight = np.ones(len(sizes))
     return _query_codes(data, code), sizes, weight

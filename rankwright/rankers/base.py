@@ -524,9 +524,13 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
 
                 identity = inputs.order_digest or data
                 receipt = run_receipt(self, identity, inputs.valid, inputs.start)
-                restore = partial(model.restore, n_features=data.n_features)
                 result = run_with_checkpoints(
-                    checkpoint, receipt, rounds, restore, history, callbacks
+                    checkpoint,
+                    receipt,
+                    rounds,
+                    lambda arrays, texts: model.restore(arrays, texts, data.n_features),
+                    history,
+                    callbacks,
                 )
         refuse_not_finite(result.model)
         return result

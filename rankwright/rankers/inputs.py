@@ -47,7 +47,7 @@ from rankwright.registry import unknown
 class Layout:
     """Names and categories of the features that a ranker was fitted to; None if it has none."""
 
-    names: Sequence[str] | None
+    names: tuple[str, ...] | list[str] | None
     categories: AllCategories | None
 
     @classmethod

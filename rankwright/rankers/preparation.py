@@ -119,13 +119,14 @@ def prepare(
     for valid in list(sets.values())[-1:]:
         warn_of_training_data(clicks, valid, stacklevel=4)
     prints = query_prints(source, n_jobs=ranker.n_jobs)
+    digest = digest_of_prints([prints], *source.X.shape)
     has_ids = columns["qid"] is not None
     return FitData(
         data=data,
         valid=_joined(list(sets.values())),
         eval_sets=sets,
         start=None if init_model is None else start_model(ranker, model, init_model, data),
-        digest=digest_of_prints([prints], *source.X.shape),
+        digest=digest,
         has_queries=has_ids or columns["group_sizes"] is not None or source.n_queries > 1,
         query_codes=(source.qid, prints[0]) if has_ids and source.sample_weight is None else None,
         propensity=propensity,
