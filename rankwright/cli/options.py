@@ -145,10 +145,7 @@ def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
     from rankwright.rankers.base import ranker
 
     made = ranker(name, **parameters)
-    model = made.make_model()
-    made.solver_for(model)
-    if made.has_loss:
-        made.make_loss()
+    made.build()
     for name_of_metric in {made.metric, made.selection_metric}:
         metric(name_of_metric, convention=made.convention)
     return made

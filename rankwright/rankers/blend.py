@@ -17,15 +17,17 @@ from sklearn.base import clone
 
 from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import NonNegative, at_least, seed_of
-from rankwright.core.types import F64, AnyArray, FittedModel, Round
+from rankwright.core.types import F64, FittedModel, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import Metric, metric
 from rankwright.models.blend import Blend as BlendModel
 from rankwright.models.blend import FittedBlend, scores_of
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.fitting import Progress
+from rankwright.rankers.checkpointing import Resume
+from rankwright.rankers.fitting import Result
 from rankwright.rankers.out_of_fold import OutOfFold, out_of_fold, with_rounds
+from rankwright.rankers.preparation import FitData, FitParts
 from rankwright.rankers.stacking import Stack, clearly_better, within_queries
 
 AUTO = "auto"
@@ -198,7 +200,7 @@ class Blend(Ranker):
         """Return whether the members are known before the data."""
         return isinstance(self.members, Sequence) and not self._is_auto()
 
-    def _has_own_model(self) -> bool:
+    def _fits_default_model(self) -> bool:
         """Return whether the ranker fits its default model, which a blend always does."""
         return True
 
@@ -271,27 +273,30 @@ class Blend(Ranker):
 
     # --- fitting -----------------------------------------------------------------------------
 
+    def build(self) -> FitParts:
+        """Return the models of the members, which have their own losses and solvers."""
+        self.make_model()
+        return FitParts(None, self._part_of("model"), None)  # "auto" has members once it has data
+
     def _run(
-        self, model: Any, inputs: Any, functions: Any, show: Progress | None, checkpoint: Any
-    ) -> Any:
+        self, parts: FitParts, inputs: FitData, functions: Any, show: Any, checkpoint: Any
+    ) -> Result:
         self._show = show  # the fits of the members are shown, not only the single round
         try:
-            return super()._run(model, inputs, functions, show, checkpoint)
+            return super()._run(parts, inputs, functions, show, checkpoint)
         finally:
             del self._show
 
     def _rounds(
         self,
-        model: Any,  # noqa: ARG002
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,  # noqa: ARG002
+        parts: FitParts,  # noqa: ARG002
+        inputs: FitData,
+        resume: Resume,  # noqa: ARG002
     ) -> Iterator[Round]:
         """Yield one round, with all members; after Ctrl-C with the members fitted so far."""
-        if start is not None:
+        if inputs.start is not None:
             raise UsageError("a blend is not continued; continue a member, and use Blend.of.")
+        data, valid = inputs.data, inputs.valid
         seed, members = seed_of(self.random_state), self._checked_members(data)
         self.out_of_fold_ = self._on_folds(members, data, seed)
         stack = self._stack(data)

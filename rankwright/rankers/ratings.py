@@ -8,7 +8,7 @@ Grades are ratings less the lowest one.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.parameters import at_least, check_whole, part_name
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
+from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.frames import (
     checked_numbers,
     columns_of_frame,
@@ -28,14 +28,12 @@ from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
 from rankwright.models.factorization import FittedFactorization
+from rankwright.rankers.data_checks import warn_of_training_data
 from rankwright.rankers.inputs import (
     documents_of,
-    eval_sets,
     features_like,
     query_column,
     ranking_data,
-    valid_data,
-    warn_of_training_data,
 )
 from rankwright.rankers.parameters import (
     FactorParameters,
@@ -43,6 +41,7 @@ from rankwright.rankers.parameters import (
     named_ranker,
     parameter_group,
 )
+from rankwright.rankers.preparation import FitParts, eval_sets, valid_data
 
 
 class Recommendations(NamedTuple):
@@ -148,25 +147,16 @@ class Recommender(StoppingParameters):
         self.items_ = _own_ids(data)
         return self
 
-    def _rounds(
-        self,
-        model: Any,
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,
-    ) -> Iterator[Round]:
-        self._check_factors(model)
-        return super()._rounds(model, data, valid, start=start, resume=resume)
-
-    def _check_factors(self, model: Any) -> None:
-        if not hasattr(model, "fold_in"):
+    def build(self) -> FitParts:
+        """Return the loss, the model and the solver of a fit, checked."""
+        parts = super().build()
+        if not hasattr(parts.model, "fold_in"):
             raise IncompatibleError(
                 f"{self.name} learns a vector for each user and item, which model "
-                f"'{part_name('models', model)}' does not; leave model out, or give the loss to "
-                "rankwright.Ranker with that model."
+                f"'{part_name('models', parts.model)}' does not; leave model out, or give the loss "
+                "to rankwright.Ranker with that model."
             )
+        return parts
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
         """Learn users from their ratings, given as for `fit`, with the items held as they are.
@@ -177,10 +167,8 @@ class Recommender(StoppingParameters):
         named = {name: grouping.get(name) for name in _GROUPING}
         data, _ = _ratings(X, y, named, shift=fitted.shift)
         data = self._in_levels(self._columns_of(data), fitted.top)
-        model: Any = self.make_model()
-        self.model_ = model.fold_in(
-            self.make_loss(), data, fitted, n_jobs=self.n_jobs, **self.solver_for(model)
-        )
+        loss, model, solver = self.build()
+        self.model_ = model.fold_in(loss, data, fitted, solver=solver, n_jobs=self.n_jobs)
         return self
 
     def predict(self, X: Any, *, qid: Any = None) -> F64:

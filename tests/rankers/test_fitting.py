@@ -161,5 +161,5 @@ class Forgetful(Walk):
 def test_a_checkpoint_without_its_state_is_an_error_of_the_data(tmp_path):
     folder, data = tmp_path / "run", small_data()
     rw.Ranker("ranknet", Forgetful(3)).fit(data, checkpoint=folder)
-    with pytest.raises(DataError, match="does not hold what this run wrote"):
+    with pytest.raises(DataError, match="not from this run or damaged"):
         rw.Ranker("ranknet", Forgetful(3)).fit(data, checkpoint=rw.Checkpoint(folder, resume=True))
