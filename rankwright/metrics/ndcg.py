@@ -36,11 +36,12 @@ def _mean_over_ranks(lo, hi, indptr, g, ends, kind, level, weights, ideal, out):
         r = start
         while r < indptr[q + 1]:
             end = ends[r] if len(ends) else r + 1
-            gains = 0.0
+            gain = 0.0
             for i in range(r, end):
-                gains += gain_of(g[i], kind, level[q])
+                gain += gain_of(g[i], kind, level[q])
+            gain /= end - r
             for i in range(r, end):
-                dcg += weights[i - start] * (gains / (end - r))
+                dcg += weights[i - start] * gain
                 best += weights[i - start] * gain_of(ideal[i], kind, level[q])
                 total += dcg / best
             r = end

@@ -128,15 +128,15 @@ def find_ties(lo, hi, indptr, grades, s, order, ends, tied, matter):  # type: ig
     """
     for q in range(lo, hi):
         tied[q] = matter[q] = False
-        r = indptr[q]
-        while r < indptr[q + 1]:
-            end = r + 1
-            while end < indptr[q + 1] and s[order[end]] == s[order[r]]:
+        end, score_below = indptr[q + 1], np.nan
+        for r in range(indptr[q + 1] - 1, indptr[q] - 1, -1):
+            score = s[order[r]]
+            if score == score_below:
                 tied[q] = True
-                matter[q] |= grades[end] != grades[r]
-                end += 1
-            ends[r:end] = end
-            r = end
+                matter[q] |= grades[r] != grades[r + 1]
+            else:
+                end = r + 1
+            ends[r], score_below = end, score
 
 
 # --- API -------------------------------------------------------------------------------------
