@@ -211,15 +211,17 @@ class Metric(ABC):
     # --- values ------------------------------------------------------------------------------
 
     def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
-        """Return the grades of ``data`` as this metric sees them."""
-        return Judged(
-            data,
-            integer_grades=self.convention.integer_grades,
-            max_per_group=self.max_per_group,
-            gains=self.gains_by_grade,
-            float32_scores=self.convention.score_precision == "float32",
-            n_jobs=n_jobs,
-        )
+        """Return the grades of ``data`` as this metric uses them."""
+        return Judged(data, **self.judged_options(), n_jobs=n_jobs)
+
+    def judged_options(self) -> dict[str, Any]:
+        """Return the parameters of `Judged` for this metric."""
+        return {
+            "integer_grades": self.convention.integer_grades,
+            "max_per_group": self.max_per_group,
+            "gains": self.gains_by_grade,
+            "float32_scores": self.convention.score_precision == "float32",
+        }
 
     def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:
         """Return the value of each query; NaN: left out of the mean.

@@ -196,6 +196,7 @@ class Judged:
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         if gains is not None:
             self.grades = _gains_of_grades(self.grades, gains)
+        self.keeps_grades = gains is None and max_per_group is None
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
