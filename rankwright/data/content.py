@@ -67,15 +67,15 @@ def _random_keys(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-de
 
 def row_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
     """Return a 64-bit code of each row's grade and features."""
-    X, code = data.X, data.y.view(np.uint64).copy()
-    bounds = row_ranges(len(code), _ROWS)
+    code = data.y.view(np.uint64).copy()
+    X = data.X
     factor = np.empty(X.shape[1], np.uint64)
-    _factors(0, X.shape[1], factor)
+    _factors(0, len(factor), factor)
     if isinstance(X, np.ndarray):
-        map_ranges(_hash_dense, bounds, _bits(X), factor, code, n_jobs=n_jobs)
+        kernel, arrays = _hash_dense, [_bits(X)]
     else:
-        arrays = X.indptr, X.indices, _bits(X.data)
-        map_ranges(_hash_sparse, bounds, *arrays, factor, code, n_jobs=n_jobs)
+        kernel, arrays = _hash_sparse, [X.indptr, X.indices, _bits(X.data)]
+    map_ranges(kernel, row_ranges(len(code), _ROWS), *arrays, factor, code, n_jobs=n_jobs)
     return code
 
 
@@ -129,7 +129,8 @@ def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:
     Shuffled rows and renamed queries leave it as it is; anything else changes it.
     """
     prints = query_prints(data, n_jobs=n_jobs)
-    return digest_of_prints([prints], data.n_documents, data.n_features, data.categories)
+    n, d = data.X.shape
+    return digest_of_prints([prints], n, d, data.categories)
 
 
 def query_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
@@ -144,9 +145,8 @@ def query_prints(
     code = row_codes(data, n_jobs=n_jobs)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    weight, sizes = data.query_weight, np.diff(data.indptr)
-    if weight is None:
-        weight = np.ones(len(sizes))
+    sizes = np.diff(data.indptr)
+    weight = np.ones(len(sizes)) if data.query_weight is None else data.query_weight
     return _query_codes(data, code), sizes, weight
 
 
@@ -169,7 +169,7 @@ def digest_of_prints(
 
 def _query_codes(data: RankingData, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the sum of the codes of each query's rows."""
-    filled = data.indptr[1:] > data.indptr[:-1]
+    filled = np.diff(data.indptr) > 0
     sums = np.zeros(len(filled), np.uint64)
     if filled.any():
         sums[filled] = np.add.reduceat(code, data.indptr[:-1][filled])
