@@ -79,7 +79,7 @@ def choose_solver(
     changes = {field: value for field, value in limits.items() if value != "auto"}
     if changes and not named:
         raise UsageError(
-            f"{either(list(changes))} has no effect on a solver object; pass it to the solver: "
+            f"{either(list(changes))} applies only to solvers by name; pass it to the solver object: "
             f"{type(solver).__name__}({', '.join(f'{k}={v!r}' for k, v in changes.items())})."
         )
     if named and "random_state" in params_of(solver):
