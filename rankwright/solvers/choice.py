@@ -78,9 +78,10 @@ def choose_solver(
     limits = {"max_iter": max_iter, "tol": tol}
     changes = {field: value for field, value in limits.items() if value != "auto"}
     if changes and not named:
+        values = ", ".join(f"{name}={value!r}" for name, value in changes.items())
         raise UsageError(
-            f"{either(list(changes))} applies only to solvers by name; pass it to the solver object: "
-            f"{type(solver).__name__}({', '.join(f'{k}={v!r}' for k, v in changes.items())})."
+            f"{either(list(changes))} applies only to solvers by name; pass it to the solver "
+            f"object: {type(solver).__name__}({values})."
         )
     if named and "random_state" in params_of(solver):
         changes["random_state"] = random_state
