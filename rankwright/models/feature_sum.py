@@ -115,9 +115,9 @@ class FeatureSum(BaseModel):
         random_state: int = 0,  # noqa: ARG002
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
-        """Yield a round after each feature that is added to those of ``start``.
+        """Yield a round after each feature that is added to the sum of ``start``.
 
-        A run is a function of the metric of its sums on each query. These values are its state.
+        The metric of each sum on each query determines the run and is its state.
         """
         n_jobs = thread_count(n_jobs)
         run = LinearRounds(in_content_order(data, n_jobs=n_jobs)[1], valid, self.missing, n_jobs)

@@ -432,7 +432,7 @@ PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
 def check_penalties(valid: Any, **penalties: float | str) -> None:
-    """Raise if a penalty is "auto" and there is no validation data to choose it on."""
+    """Raise if a penalty is "auto" but validation data is missing."""
     for name, value in penalties.items():
         if value == "auto" and valid is None:
             raise UsageError(

@@ -75,7 +75,7 @@ def product_with_gaps(
     """Return ``X @ w`` with missing values of X replaced by ``fill``.
 
     X is read only once if no value is missing: a missing value makes the sum of its row NaN,
-    whatever its weight, so the sums show which rows need filling.
+    also with a weight of 0, so the sums show which rows need filling.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The arrays and texts of fitted models, declared once by each family, and the base of models.
 
-``restore`` of a fitted model checks arrays and texts by a `Schema` before it builds anything:
-kernels check no bounds, and a file may come from anyone.
+``restore`` of a fitted model first checks arrays and texts with a `Schema`: kernels do not check
+bounds, and files are not trusted.
 """
 
 from __future__ import annotations
