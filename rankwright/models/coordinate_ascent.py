@@ -39,7 +39,7 @@ from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
 from rankwright.models.linear import FittedLinear, LinearRounds, deviations
-from rankwright.models.schema import BaseModel
+from rankwright.models.schema import ModelPart
 
 REACH = 1000.0  # largest absolute weight, relative to the sum of all absolute weights
 _NARROW = 1e-9  # steps of the metric narrower than this cannot be separated by rounded scores
@@ -52,7 +52,7 @@ Penalty = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CoordinateAscent(BaseModel):
+class CoordinateAscent(ModelPart):
     """Linear weights changed one at a time, each to the value with the highest metric.
 
     Parameters

@@ -49,7 +49,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.ranked import Ranked
 from rankwright.models.linear import FittedLinear, LinearRounds, deviations
 from rankwright.models.missing import column_of
-from rankwright.models.schema import BaseModel
+from rankwright.models.schema import ModelPart
 
 _SURE = 1.0 - 1e-6  # a weak ranker without error gets a step of 7.25 instead of infinity
 _STATE = (
@@ -62,7 +62,7 @@ Weights = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FeatureSum(BaseModel):
+class FeatureSum(ModelPart):
     """A weight for each feature, from rounds that choose one feature each to improve a metric.
 
     Parameters

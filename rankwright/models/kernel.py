@@ -50,7 +50,7 @@ from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
 from rankwright.models.linear import FittedLinear, Linear, deviations
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, BaseModel, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 
 KernelFunction = Callable[[Any, Any], AnyArray]
 _FEW_COLUMNS = 1000
@@ -272,7 +272,7 @@ class FittedKernel:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Kernel(BaseModel):
+class Kernel(ModelPart):
     """A weighted sum of kernel values with training documents; exact for few documents.
 
     Parameters

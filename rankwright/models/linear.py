@@ -48,7 +48,7 @@ from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
 from rankwright.models.linear_objective import LinearObjective, ScaledVariables
 from rankwright.models.missing import column_of, fill_values, filled, product_with_gaps
-from rankwright.models.schema import FILL, BaseModel, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 from rankwright.solvers.choice import (
     choose_solver,
     default_solver,
@@ -200,7 +200,7 @@ class LinearRounds:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Linear(BaseModel):
+class Linear(ModelPart):
     """A weight for each feature: interpretable, fast, and suited to small or sparse data.
 
     Parameters

@@ -62,7 +62,7 @@ from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
 from rankwright.losses.pav import pav
 from rankwright.models.linear import FittedLinear, LinearRounds, deviations, means
-from rankwright.models.schema import BaseModel
+from rankwright.models.schema import ModelPart
 
 _FAR = 30.0
 _ROUNDS = 10  # of PAMIR
@@ -83,7 +83,7 @@ def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-unt
 def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):  # type: ignore[no-untyped-def]
     """Take the steps (2) of visited documents, from step ``t + 1``; ``late`` is the sum in (4)."""
     n = len(b)
-    ones, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
+    unit, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
     for i in visits:
         score = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -96,7 +96,7 @@ def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, 
                 b[r] -= c * weight[i] * side  # (2)
         for r in range(1, n):
             if b[r] < b[r - 1]:
-                pav(0, n, b, ones, b, mass, first)
+                pav(0, n, b, unit, b, mass, first)
                 break
         if total != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
@@ -153,7 +153,7 @@ def _add(i, tau, t, indptr, indices, values, w, late):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PRankLinear(BaseModel):
+class PRankLinear(ModelPart):
     """A weight for each feature and a threshold between grades, corrected at each mistake.
 
     Parameters
@@ -232,7 +232,7 @@ class PRankLinear(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PassiveAggressiveLinear(BaseModel):
+class PassiveAggressiveLinear(ModelPart):
     """A weight for each feature, corrected for each sampled pair in the wrong order.
 
     Parameters

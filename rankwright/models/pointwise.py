@@ -65,7 +65,7 @@ from rankwright.models.linear import (
 )
 from rankwright.models.linear_objective import ScaledVariables, diagonal, penalty
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, BaseModel, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 from rankwright.solvers.choice import choose_solver, lacking, solver_needs
 
 _ROWS = 1 << 14  # of a block
@@ -86,7 +86,7 @@ _TOL = 1e-13  # of LSQR
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LeastSquares(BaseModel):
+class LeastSquares(ModelPart):
     """A weight for each feature by least squares with a ridge penalty.
 
     Parameters
@@ -275,7 +275,7 @@ class FittedClassifier:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Classifier(BaseModel):
+class Classifier(ModelPart):
     """Weights for each grade; documents are ranked by the expected grade.
 
     Parameters

@@ -21,7 +21,7 @@ FILL = ArraySpec("fill", "float64", ("features",), optional=True)
 """Replacement of missing values of each feature."""
 
 
-class BaseModel(Part):
+class ModelPart(Part):
     """Base of models whose fitted models are all of one class, ``fitted_class``."""
 
     __slots__ = ()
