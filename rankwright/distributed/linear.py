@@ -34,7 +34,8 @@ from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear import (
     FittedLinear,
     Linear,
-    check_penalty,
+    check_penalties,
+    fitted_at,
     or_one,
     ridges,
     spreads_of,
@@ -70,31 +71,19 @@ class PartitionedLinear:
 
         Rounds contain the fitted model instead of scores: it is evaluated on the workers.
         """
-        check_penalty("l1", self.model.l1, valid)
-        check_penalty("l2", self.model.l2, valid)
+        check_penalties(valid, l1=self.model.l1, l2=self.model.l2)
         solver = self._solver(loss, solver, random_state)
         fill = mean_values(data) if self.model.missing == "mean" else None
         if fill is None:  # independent of the data
             fill = fill_values(np.empty((0, data.n_features)), self.model.missing)
         objective = PartitionedObjective.build(data, loss, fill, scale=self.model.scale)
-        v = np.zeros(objective.size)
-        if start is not None:
-            v = objective.variables(start.coef, start.intercept)
+        v = objective.variables_of(start)
         for number, l2 in enumerate(ridges(self.model.l2), 1):
             objective.l2 = l2
             with one_blas_thread():
                 solution = solver.solve(objective, v)
             v = solution.w
-            coef, intercept = objective.weights(v)
-            fitted = FittedLinear(
-                coef,
-                fill,
-                data.n_features,
-                solution,
-                deviation=objective.scale,
-                intercept=intercept,
-                center=objective.center,
-            )
+            fitted = fitted_at(objective, solution, fill)
             yield Round(number, solution.value, fitted, partial(_unchanged, fitted))
 
     def _solver(self, loss: Loss, given: Any, random_state: int) -> Any:

@@ -266,7 +266,7 @@ def test_max_iter_and_tol_beside_a_solver_object_are_refused(name):
         made = ranker(name, solver=rw.solvers.LBFGS(), **{limit: value})
         if made.model_name == "factorization":
             made.set_params(loss="squared") if "loss" in made.get_params() else None
-        with pytest.raises(UsageError, match=rf"{limit} .*beside a solver object.*LBFGS\({limit}="):
+        with pytest.raises(UsageError, match=rf"{limit} .*to the solver object.*LBFGS\({limit}="):
             made.fit(DATA)
 
 
