@@ -39,6 +39,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rankwright.core.jit import quick_kernel
+from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, SolveResult
 from rankwright.models.factor_problem import FactorProblem
 
@@ -146,11 +147,10 @@ class AlternatingSquares:
 
     def __init__(self, problem: FactorProblem, *, users: bool = True, items: bool = True) -> None:
         self._problem, self._users, self._items = problem, users, items
-        n = int(problem.indptr[-1])
-        begin, column, x = problem.by_row
-        has_column = np.diff(begin) > 0
-        self._column, self._x = np.zeros(n, column.dtype), np.zeros(n, x.dtype)
-        self._column[has_column], self._x[has_column] = column, x
+        X, n = problem.X, problem.X.shape[0]
+        has_column = np.diff(X.indptr) > 0
+        self._column, self._x = np.zeros(n, X.indices.dtype), np.zeros(n, X.data.dtype)
+        self._column[has_column], self._x[has_column] = X.indices, X.data
         self._rows, self._ones = np.arange(n), np.ones(n)
         self._grad, self._curv, self._pairs = np.empty(n), np.empty(n), np.empty((n, 2))
 
@@ -205,9 +205,9 @@ class AlternatingSquares:
         if self._users:
             step = np.empty((len(U), n + 1))
             penalty = np.append(np.full(n, l2), l2_level)
-            problem.over_users(
+            map_queries(
                 _steps, problem.indptr, self._rows, self._x, self._ones, self._column, V, pairs,
-                kappa, penalty, np.column_stack([U, level]), step,
+                kappa, penalty, np.column_stack([U, level]), step, n_jobs=problem.n_jobs,
             )  # fmt: skip
             change = problem.scores([-step[:, :n], -step[:, n], V, np.zeros(len(b))])
             pairs[:, 0] += pairs[:, 1] * change
@@ -218,9 +218,9 @@ class AlternatingSquares:
             penalty = problem.total * np.append(np.full(n, l2), l2_bias)
             begin, row, x = problem.by_column
             last = x if l2_bias > 0.0 else np.zeros_like(x)
-            problem.over_items(
+            map_queries(
                 _steps, begin, row, x, last, problem.user_of_entry, U, pairs,
-                kappa, penalty, np.column_stack([V, b]), step,
+                kappa, penalty, np.column_stack([V, b]), step, n_jobs=problem.n_jobs,
             )  # fmt: skip
             V -= step[:, :n]
             b -= step[:, n]
