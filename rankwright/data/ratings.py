@@ -46,8 +46,8 @@ def ratings_of_triples(
     offset = lowest if shift is None else _as_shift(shift)
     if offset > lowest:
         raise DataError(f"the rating {lowest} is below shift={offset}; grades start at 0.")
-    ones, ends = np.ones(len(values), np.float32), np.arange(len(values) + 1)
-    X = sparse.csr_array((ones, column, ends), shape=(len(values), len(all_items)))
+    entries, ends = np.ones(len(values), np.float32), np.arange(len(values) + 1)
+    X = sparse.csr_array((entries, column, ends), shape=(len(values), len(all_items)))
     names = [str(item) for item in all_items.tolist()]
     return RankingData.from_arrays(X, values - offset, qid=users, doc_id=rated, feature_names=names)
 

@@ -160,10 +160,10 @@ class AlternatingSquares:
         curve: list[float] = []
         for t in range(1, n_rounds + 1):
             before = value
-            for candidate, *state in self._candidates(theta, y, kappa, m):
-                candidate_value = self._evaluate(candidate)
-                if candidate_value <= before:
-                    theta, value, (y, kappa, m) = candidate, candidate_value, state
+            for candidate, new_y, new_kappa, new_m in self._candidates(theta, y, kappa, m):
+                new_value = self._evaluate(candidate)
+                if new_value <= before:
+                    theta, value, y, kappa, m = candidate, new_value, new_y, new_kappa, new_m
                     break
             curve.append(value)
             is_last = before - value <= tol * abs(before)

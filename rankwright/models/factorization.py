@@ -52,7 +52,6 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.als import AlternatingSquares
-from rankwright.models.best_items import best_items
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, factor_scores
 from rankwright.models.missing import without_gaps
 from rankwright.models.schema import Schema
@@ -138,23 +137,6 @@ class FittedFactorization:
                     f"for example {self.users.tolist()[0]!r}; pass user ids as in fit."
                 )
         return rows
-
-    def best_items(
-        self,
-        user: I64,
-        n: int,
-        *,
-        rated: bool = False,
-        columns: I64 | None = None,
-        n_jobs: int | None = None,
-    ) -> tuple[I64, F64]:
-        """Return the columns of the best items of the users in rows ``user``, and their scores.
-
-        Items that a user has rated are included if ``rated`` is true. ``columns``, ascending,
-        are the items to choose from. See `rankwright.models.best_items`.
-        """
-        excluded = None if rated else (self.rated_begin, self.rated)
-        return best_items(user, n, self.parts, columns=columns, rated=excluded, n_jobs=n_jobs)
 
     def with_users(self, data: RankingData, U: F64, level: F64) -> FittedFactorization:
         """Return the model with further users, who replace known users of the same name."""
@@ -340,10 +322,10 @@ class Factorization(Part):
                 turns = iter(deque(turns, maxlen=1))
             for solution in turns:
                 number += 1
+                U, level, V, b = problem.parts(solution.w)
                 fitted = FittedFactorization(
-                    data.qid, *problem.parts(solution.w), *items, data.n_features, l2,
-                    solution=solution,
-                )  # fmt: skip
+                    data.qid, U, level, V, b, *items, data.n_features, l2, solution=solution
+                )
                 scores = None if valid is None else fitted.scores_of(valid, n_jobs=n_jobs)
                 yield Round(number, solution.value, scores, partial(_finished, fitted, problem))
 

@@ -27,6 +27,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
+from rankwright.models.best_items import best_items
 from rankwright.models.factorization import FittedFactorization
 from rankwright.rankers.inputs import (
     documents_of,
@@ -279,8 +280,9 @@ class Recommender(StoppingParameters):
                 stacklevel=2,
             )
         columns = self._columns_among(items, filter_items)
-        best, scores = fitted.best_items(
-            rows, int(n), rated=rated, columns=columns, n_jobs=self.n_jobs
+        excluded = None if rated else (fitted.rated_begin, fitted.rated)
+        best, scores = best_items(
+            rows, int(n), fitted.parts, columns=columns, rated=excluded, n_jobs=self.n_jobs
         )
         ids = getattr(self, "items_", np.array([*self._column_of_item()], object))
         if ids.dtype.kind == "u" and int(ids.max(initial=0)) <= np.iinfo(np.int64).max:
@@ -482,7 +484,8 @@ def _ratings(
         return ranking_data(X, y, **grouping), np.nan
     read: Callable[..., RankingData]
     if sparse.issparse(X):
-        values, read = X.tocsr().data, ratings_of_matrix
+        matrix: Any = X
+        values, read = matrix.tocsr().data, ratings_of_matrix
     elif frame_columns(X) is not None:
         values = checked_numbers(columns_of_frame(X)("rating"), "rating", "rating")
         read = ratings_of_frame
@@ -534,7 +537,9 @@ def _items_as_rated(data: RankingData) -> AnyArray:
     if data.feature_names is None:
         return np.arange(data.n_features)
     names = np.array(data.feature_names, object)
-    ids = set() if data.doc_id is None else set(data.doc_id.tolist())
+    if data.doc_id is None:
+        return names
+    ids = set(data.doc_id.tolist())
     id_of_name = {str(item): item for item in ids}
     if not id_of_name.keys() <= set(data.feature_names) or all(isinstance(i, str) for i in ids):
         return names
