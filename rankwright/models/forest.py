@@ -524,13 +524,6 @@ class Forest:
         )
 
 
-def mean_of(forests: Sequence[Forest]) -> Forest:
-    """Return a forest that scores the mean of plain sums with the same offset."""
-    first, *others = forests
-    total = first.join(others)
-    return replace(total, value=total.value * (1.0 / len(forests)))
-
-
 def node_means(left: I64, right: I64, value: AnyArray, cover: F64) -> tuple[F64, F64, F64]:
     """Return the cover of each node, the mean value below it, and the gain of each split.
 

@@ -9,7 +9,8 @@ from small_data import small_data
 
 from rankwright.errors import DataError
 from rankwright.losses.squared import Squared
-from rankwright.models.forest import Forest, mean_of, node_means
+from rankwright.models.bagged_trees import mean_of
+from rankwright.models.forest import Forest, node_means
 from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, NAN_LEFT
 from rankwright.models.trees import Trees
 from rankwright.rankers.fitting import last_model

@@ -8,7 +8,7 @@ import pytest
 from forests import as_bytes
 
 from rankwright.errors import DataError
-from rankwright.models.forest import mean_of
+from rankwright.models.bagged_trees import mean_of
 from rankwright.models.lightgbm_text import (
     check_head,
     is_whole,
