@@ -31,7 +31,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
-from rankwright.models.boosting import Boost, Descent
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import (
     BIN_ROWS,
@@ -203,16 +203,15 @@ class PartDescents:
         self.values: list[dict[int, float]] = []
         self._numbers = [number for number, *_ in parts]
         self._runs: list[Descent] = []
-        boost = Boost.of(model)
         for number, first, part in parts:
             own = int(stream(seed, "part", number).integers(2**62))
-            run = boost.start(
-                loss, part, largest=largest, first_query=first, seed=own, n_jobs=n_jobs
+            run = Descent(
+                model, loss, part, seed=own, n_jobs=n_jobs, largest=largest, first_query=first
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
         one_query = parts[0][2].select([0])  # columns are the same for all partitions
-        self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
+        self._common = Descent(model, loss, one_query, seed=seed, n_jobs=n_jobs)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""

@@ -49,10 +49,10 @@ from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distri
 from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.models.boosting import Boost
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import BIN_ROWS
-from rankwright.models.trees import GrownTrees, Trees
+from rankwright.models.trees import GrownTrees, Trees, unpack, without_prefix
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -98,6 +98,7 @@ class PartitionedTrees:
 
         ``n_jobs`` is the number of threads of each worker; by default Dask's.
         """
+        self.model.check()
         _refuse(self.model)
         model = self.model.resolve(data.n_documents, data.n_queries)
         every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
@@ -106,8 +107,8 @@ class PartitionedTrees:
             start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
         grown, losses = GrownTrees(start.as_sum()), {}
         if resume is not None:
-            grown = GrownTrees.restore(start.as_sum(), resume)
-            losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+            grown.trees.extend(unpack(resume, Forest.empty(data.n_features)))
+            losses = without_prefix(_LOSS, resume)
         yield from grown.earlier_rounds()
         scores: Any = None if valid is None else grown.model()().running_scores(valid.X)
         network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
@@ -130,13 +131,13 @@ class PartitionedTrees:
                     if tree is not None and valid is not None:
                         scores = scores + tree.scores(valid.X)
                     state = partial(_state, grown, losses) if number == len(trees) else None
-                    yield Round(grown.next, value, scores, grown.model(), state)
+                    yield Round(grown.n_rounds, value, scores, grown.model(), state)
                 if len(trees) < rounds:  # no tree can grow any more
                     break
         finally:
             network.close()
         if not grown.trees:
-            yield Round(grown.next, math.nan, scores, grown.model())
+            yield Round(grown.n_rounds, math.nan, scores, grown.model())
 
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
         """Return the error message at the end of a run."""
@@ -145,7 +146,7 @@ class PartitionedTrees:
         advice = "No checkpoint was written; begin again, with one."
         if kept is not None and kept.last_round:
             advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
-        return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
+        return f"trees cannot grow beyond round {grown.n_rounds}: {error}{in_a_row}. {advice}"
 
 
 def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -179,7 +180,7 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
 def _at_zero(
     part: RankingData, first: int, loss: Loss, largest: float | None
 ) -> tuple[float, float]:
-    return Boost().start(loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
+    return Descent(Trees(), loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
 
 
 # --- processes of the workers ------------------------------------------------------------------
@@ -342,7 +343,7 @@ class TreeNetwork:
         """
         if self._run is None:
             self._begin(grown, losses)
-        args = [(grown.next, rounds, number == 0) for number in range(len(self._workers))]
+        args = [(grown.n_rounds, rounds, number == 0) for number in range(len(self._workers))]
         by_machine, trees = zip(*self._call_all("grow", args), strict=True)
         values = []
         for of_machines in zip(*by_machine, strict=True):

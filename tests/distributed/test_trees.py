@@ -25,7 +25,7 @@ from rankwright.distributed.trees import NetworkBrokenError, PartitionedTrees
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
-from rankwright.models.boosting import Boost
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
@@ -58,7 +58,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
         wholes = [(first, part) for _, first, part in parts]
     ends = np.cumsum([whole.n_documents for _, whole in wholes])[:-1]
     found = [
-        Boost.of(SMALL).start(made, whole, first_query=first, n_jobs=1).step(0, own)
+        Descent(SMALL, made, whole, first_query=first, n_jobs=1).step(0, own)
         for (first, whole), own in zip(wholes, np.split(scores, ends), strict=True)
     ]
     assert value == pytest.approx(sum(step[0] for step in found), rel=1e-12)
