@@ -40,9 +40,9 @@ class LocalBackend:
         """Return the value for each row of the columns."""
         return [function(*row) for row in zip(*columns, strict=True)]
 
-    def results(self, held: Sequence[Any]) -> list[Any]:
+    def results(self, values: Sequence[Any]) -> list[Any]:
         """Return the same values."""
-        return list(held)
+        return list(values)
 
     def memory_limit(self) -> int | None:
         """Return None: there is no limit."""
@@ -83,12 +83,12 @@ class Cluster:
             )
         return futures
 
-    def results(self, held: Sequence[Any]) -> list[Any]:
+    def results(self, futures: Sequence[Any]) -> list[Any]:
         """Wait for the futures and return their values."""
-        futures, client = list(held), self.open_client
+        client = self.open_client
 
         # One request, however long it takes: values that have arrived are not fetched again.
-        values = client.gather(futures, asynchronous=True)
+        values = client.gather(list(futures), asynchronous=True)
         fetching = asyncio.run_coroutine_threadsafe(values, client.loop.asyncio_loop)
         try:
             self._wait_with_workers(fetching)
@@ -110,8 +110,8 @@ class Cluster:
             empty_since = empty_since or time.monotonic()
             if time.monotonic() - empty_since >= self._patience:
                 raise ClusterError(
-                    "no worker is left on the cluster, so the work cannot go on; start workers "
-                    "and begin again."
+                    "no worker is left on the cluster; start workers and run the command or call "
+                    "again."
                 )
 
     def memory_limit(self) -> int | None:
@@ -197,8 +197,8 @@ class ClusterExecutor:
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> ClusterCall:
         """Return the call, whose ``result()`` waits for it."""
-        held = [self._future(arg) if isinstance(arg, RankingData) else arg for arg in args]
-        future = self._cluster.open_client.submit(function, *held, pure=False)
+        values = [self._future(arg) if isinstance(arg, RankingData) else arg for arg in args]
+        future = self._cluster.open_client.submit(function, *values, pure=False)
         return ClusterCall(self._cluster, future)
 
     def _future(self, data: RankingData) -> Any:

@@ -18,7 +18,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking, check_limits, run_texts
 from rankwright.data.streams import open_target
 from rankwright.distributed.partitions import Partitions
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import DataError
 from rankwright.metrics.base import AnyMetrics, Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
@@ -157,11 +157,11 @@ def write_run(
     ...     distributed.write_run(ranker, data, "run.txt", top=3, n_parts=4)
     """
     parts = Partitions.of(data, client=client, n_parts=n_parts)
-    held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
-    first = parts.backend.results(held[:1])  # raises before any output
+    futures = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
+    first = parts.backend.results(futures[:1])  # raises before any output
     with open_target(target) as stream:
         stream.write(first[0])
-        for text in held[1:]:
+        for text in futures[1:]:
             stream.write(parts.backend.results([text])[0])
 
 
@@ -267,14 +267,6 @@ def _joined(
         n_queries=parts.n_queries,
         empty_queries=sum(part.empty for part in results),
         tie_queries=sum(part.tied for part in results),
-        _evaluator=_NoTieIntervals(),  # type: ignore[arg-type]
+        _evaluator=None,
         _scores=np.empty(0),
     )
-
-
-class _NoTieIntervals:
-    """Replaces the evaluator of an evaluation in one process."""
-
-    def tie_intervals(self, _: F64) -> Any:
-        """Raise."""
-        raise UsageError("tie intervals are found in one process; use rankwright.evaluate.")

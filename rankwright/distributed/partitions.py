@@ -191,14 +191,14 @@ class Partitions:
         as a pass over a partition.
         """
         shares = self._by_worker()
-        held = self.backend.call(
+        futures = self.backend.call(
             _on_rows,
             [function] * len(shares),
             [[rows[k] for k in numbers] for numbers, _ in shares],
             [threads for _, threads in shares],
         )
         results: list[Any] = [None] * len(rows)
-        for (numbers, _), values in zip(shares, self.backend.results(held), strict=True):
+        for (numbers, _), values in zip(shares, self.backend.results(futures), strict=True):
             for k, value in zip(numbers, values, strict=True):
                 results[k] = value
         return results
@@ -222,7 +222,9 @@ class Partitions:
                 worker = min(near[k], key=lambda w: load[w])
                 load[worker] += float(sizes.sum()) / threads[worker]
                 numbers[worker].append(k)
-            self._shares = [(own, threads[worker]) for worker, own in numbers.items() if own]
+            self._shares = [
+                (shares, threads[worker]) for worker, shares in numbers.items() if shares
+            ]
         return self._shares
 
     def local(self) -> Partitions:
@@ -317,15 +319,15 @@ def _refuse_other_parts(
     parts: Partitions, client: Any, n_parts: int | None, options: dict[str, Any]
 ) -> None:
     """Refuse arguments that only have a meaning when partitions are built."""
-    given = [
+    arguments = [
         *(["client"] if client is not None and client is not parts.client else []),
         *(["n_parts"] if n_parts is not None else []),
         *options,
     ]
-    if given:
+    if arguments:
         raise UsageError(
-            f"{given[0]} is given where Partitions are made, and these are made already; give it "
-            "to Partitions.of."
+            f"{arguments[0]} is given where Partitions are made, and these are made already; "
+            "give it to Partitions.of."
         )
 
 

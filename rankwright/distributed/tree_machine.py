@@ -205,9 +205,9 @@ class PartDescents:
         self._runs: list[Descent] = []
         boost = Boost.of(model)
         for number, first, part in parts:
-            own = int(stream(seed, "part", number).integers(2**62))
+            part_seed = int(stream(seed, "part", number).integers(2**62))
             run = boost.start(
-                loss, part, largest=largest, first_query=first, seed=own, n_jobs=n_jobs
+                loss, part, largest=largest, first_query=first, seed=part_seed, n_jobs=n_jobs
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
@@ -216,11 +216,11 @@ class PartDescents:
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
-        found = [
-            run.step(t, own)
-            for run, own in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
+        steps = [
+            run.step(t, part_scores)
+            for run, part_scores in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
         ]
-        values, gradients, curvatures = zip(*found, strict=True)
+        values, gradients, curvatures = zip(*steps, strict=True)
         self.values.append(dict(zip(self._numbers, values, strict=True)))
         return sum(values), np.concatenate(gradients), np.concatenate(curvatures)
 
@@ -236,12 +236,12 @@ class PartDescents:
             for name, array in run.state().items()
         }
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+    def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Restore this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
             prefix = f"{number}."
             run.load_state(
-                {k.removeprefix(prefix): v for k, v in kept.items() if k.startswith(prefix)}
+                {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             )
 
     @property

@@ -143,10 +143,12 @@ class PartitionedTrees:
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
         """Return the error message at the end of a run."""
         in_a_row = f", {times} times in a row" if times > 1 else ""
-        kept = self.checkpoint
+        checkpoint = self.checkpoint
         advice = "No checkpoint was written; begin again, with one."
-        if kept is not None and kept.last_round:
-            advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
+        if checkpoint is not None and checkpoint.last_round:
+            advice = (
+                f"{checkpoint.folder} has the trees up to round {checkpoint.last_round}; resume it."
+            )
         return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
 
 
