@@ -21,7 +21,7 @@ from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator
 from rankwright.distributed.linear import PartitionedLinear
-from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.distributed.trees import PartitionedTrees
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric
@@ -64,7 +64,7 @@ def fit(
     ranker
         With a linear model or trees; other models run in one process.
     train
-        `Partitions`, or any source of `rankwright.distributed.partitions.partitions`.
+        `Partitions`, or any source of `Partitions.of`.
     valid
         Selects the best round, and l2 if that is "auto". For a linear model as ``train``; trees
         evaluate it in this process, so it must be `RankingData` or a file.
@@ -92,7 +92,7 @@ def fit(
     check_callbacks(callbacks)
     if options and not (_is_read(train) or _is_read(valid)):
         raise UsageError(f"{next(iter(options))} is for reading data; these are read already.")
-    parts = partitions(
+    parts = Partitions.of(
         train, client=client, n_parts=n_parts, **(options if _is_read(train) else {})
     )
     fit_parts = ranker.build()
@@ -191,7 +191,7 @@ def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partiti
     """Return validation data in partitions, on the cluster of train or in this process."""
     if isinstance(valid, RankingData) and train.client is None:
         return Partitions.from_list([valid])
-    parts = partitions(
+    parts = Partitions.of(
         valid, client=None if isinstance(valid, Partitions) else train.client, **options
     )
     if parts.n_features != train.n_features:

@@ -28,7 +28,7 @@ from rankwright.core.products import (
 )
 from rankwright.core.types import F64, I64, Loss, Round
 from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.partitions import Partitions, largest_of
+from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear import (
@@ -127,7 +127,7 @@ class PartitionedObjective(ScaledVariables):
         cls, parts: Partitions, loss: Loss, fill: F64 | None, *, scale: bool
     ) -> PartitionedObjective:
         """Build the objectives of all partitions on the workers."""
-        moments: list[Moments] = parts.map(moments_of, fill, loss)
+        moments: list[Moments] = parts.map(moments_of, fill)
         weight = sum_in_order(m.weight for m in moments)
         sums, squares = (
             sum_in_order(m.sums for m in moments),
@@ -150,7 +150,7 @@ class PartitionedObjective(ScaledVariables):
             else np.ones(len(sums)),
             center=None if loss.traits.shift_invariant else sums / (weight or 1.0),
             total_weight=sum_in_order(m.ordered_weight for m in moments) or 1.0,
-            largest=max((m.largest for m in moments if m.largest is not None), default=None),
+            largest=largest_of_all(parts, loss),
         )
         n = len(parts)
         objectives = parts.backend.call(PartObjective, parts.parts, parts.first_queries, [spec] * n)
@@ -279,10 +279,9 @@ class Moments:
     sums: F64
     squares: F64
     ordered_weight: float
-    largest: float | None
 
 
-def moments_of(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
+def moments_of(part: RankingData, fill: F64 | None) -> Moments:
     """Return the sums for means, deviations and the total weight."""
     X, weight = filled(part.X, fill, "linear"), document_weight(part)
     return Moments(
@@ -290,7 +289,6 @@ def moments_of(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
         transposed_times_vector(X, weight, n_jobs=1),
         transposed_squares_times_vector(X, weight, n_jobs=1),
         float(order_weight(part).sum()),
-        largest_of(part, loss),
     )
 
 

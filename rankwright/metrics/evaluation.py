@@ -293,7 +293,7 @@ class Evaluation(Mapping[str, float]):
     n_queries: int
     empty_queries: int
     tie_queries: int
-    _evaluator: Evaluator = field(compare=False)
+    _evaluator: Evaluator | None = field(compare=False)  # None if data are in partitions
     _scores: F64 = field(compare=False)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -328,6 +328,8 @@ class Evaluation(Mapping[str, float]):
         The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
         orders.
         """
+        if self._evaluator is None:
+            raise UsageError("tie intervals are computed in one process; use rankwright.evaluate.")
         return self._evaluator.tie_intervals(self._scores)
 
     def __repr__(self) -> str:
