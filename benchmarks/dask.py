@@ -22,7 +22,7 @@ from rankwright import Ranker, RankingData, load, ranker
 from rankwright.data import save
 from rankwright.data.store import Store
 from rankwright.distributed import Partitions, fit
-from rankwright.distributed.partitions import store_spans
+from rankwright.distributed.partitions import query_spans
 
 from . import trees
 from .contest import OURS, Results, Row
@@ -122,7 +122,7 @@ def _dask_lgbm_ranker(train: Path, test: Path, n: int) -> Results:
         workers = list(client.scheduler_info(n_workers=-1)["workers"])
         parts = [
             client.submit(_arrays, str(train), span, workers=[workers[k % n]])
-            for k, span in enumerate(store_spans(str(train), PARTS))
+            for k, span in enumerate(query_spans(Store().read(train).sizes, PARTS))
         ]
         sizes = client.gather(client.map(_lengths, parts))
         dask_arrays = []

@@ -20,7 +20,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from rankwright import MMMF, CofiRank, RankingData, evaluate
-from rankwright.models.factorization import FittedFactorization
+from rankwright.models.best_items import best_items
 
 from .contest import OURS, Contender, Results, Row, contest
 from .data_sets import jester
@@ -183,14 +183,14 @@ def _recommendations(users: int, items: int, rated: int) -> Results:
     begin = np.arange(users + 1) * rated
     seen = np.concatenate([np.sort(rng.choice(items, rated, replace=False)) for _ in range(users)])
     everyone = np.arange(users)
-    ours = FittedFactorization(
-        everyone, U, np.zeros(users), V, np.zeros(items), begin, seen, n_features=items, l2=1.0
-    )
+    parts = U, np.zeros(users), V, np.zeros(items)
     matrix = sparse.csr_matrix((np.ones(len(seen), np.float32), seen, begin), (users, items))
     U32, V32 = U.astype(np.float32), V.astype(np.float32)
     settings = "10 factors, rated items left out"
     contenders = [
-        Contender(OURS, settings, lambda: lambda: ours.best_items(everyone, BEST)),
+        Contender(
+            OURS, settings, lambda: lambda: best_items(everyone, BEST, parts, rated=(begin, seen))
+        ),
         Contender("implicit", settings, lambda: _implicit_best(U32, V32, matrix)),
     ]
     task = f"The {BEST} best of {items:,} items for {users:,} users"

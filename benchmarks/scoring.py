@@ -66,9 +66,9 @@ def _linear_calls() -> list[tuple[str, Callable[[], Any], Callable[[], Any]]]:
     """Return a name, the call to compare with, and the call that scores features of 300 MB."""
     rng = np.random.default_rng(2)
     X = rng.random((30 * ROWS, FEATURES), np.float32)
-    model = FittedLinear(rng.normal(size=FEATURES), None, FEATURES)
+    model = FittedLinear(rng.normal(size=FEATURES))
     random = sparse.random_array((15 * ROWS, 2000), density=0.02, dtype=np.float32, rng=rng)
-    csr, wide = sparse.csr_array(random), FittedLinear(rng.normal(size=2000), None, 2000)
+    csr, wide = sparse.csr_array(random), FittedLinear(rng.normal(size=2000))
     return [
         ("vs_reading", X.max, lambda: model.scores(X, n_jobs=1)),
         ("csr_vs_scipy", lambda: csr @ wide.coef, lambda: wide.scores(csr, n_jobs=1)),

@@ -1,11 +1,10 @@
-"""Every part by its name: ``name -> "module:Class"``, imported when first asked for.
+"""Registry of all parts by name: ``name -> "module:Class"``, imported on first use.
 
-Adding a part is one class and one line here; the key is also the word on the command line and the
-heading in the documentation, and the class a public name. The suffixes of our formats
-are here too (`EXTENSIONS`). Packages announce parts of their own by
-entry points: ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``,
-``.exports`` and ``.rankers``, with the key as the name of the entry point. A name that is ours
-stays ours; one that two packages announce is that of the package whose name comes first.
+A part needs one class and one line here. Its key is also its word on the command line and its
+heading in the documentation. Other packages register parts by entry points in the groups
+``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``, ``.exports`` and
+``.rankers``; the name of the entry point is the key. Built-in names cannot be overridden. If two
+packages register the same name, the alphabetically first package is used.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ EXTENSIONS: dict[str, tuple[str, ...]] = {
     "trec": (".run", ".trec"),
     "tsv": (".tsv", ".tab"),
 }
-"""The suffixes of each of our formats: a file is read without importing all of them."""
+"""File suffixes of the built-in formats, which are known without importing the formats."""
 
 LOSSES = {
     "all_threshold": "rankwright.losses.all_threshold:AllThreshold",
@@ -197,19 +196,18 @@ UNLISTED: dict[str, dict[str, str]] = {
         "imported_trees": "rankwright.models.imported_trees:ImportedTrees",
     },
 }
-"""Parts that a model file may hold and that are not chosen by name: no loss is fitted with them."""
+"""Parts that a model file can contain and that cannot be chosen by name."""
 
-
-OWN_NAMES = {"rankers": "name", "metrics": "key"}
-"""What a class of a kind calls itself, which must be the name it is announced under."""
+NAME_ATTRIBUTES = {"rankers": "name", "metrics": "key"}
+"""Attribute of a class that must be the name under which the class is registered."""
 
 
 def resolve(kind: str, name: str) -> Any:
-    """Return the part ``name`` of ``kind``, ours or a plug-in's, or say which names come near."""
-    table = {**KINDS[kind], **UNLISTED.get(kind, {})}
+    """Return the part ``name`` of ``kind``, or raise an error with the nearest names."""
     name = ALIASES.get(name, name)
-    if name in table:
-        module, _, attribute = table[name].partition(":")
+    path = KINDS[kind].get(name) or UNLISTED.get(kind, {}).get(name)
+    if path is not None:
+        module, _, attribute = path.partition(":")
         return getattr(import_module(module), attribute)
     if name in plugins(kind):
         return _load(kind, plugins(kind)[name])
@@ -218,18 +216,18 @@ def resolve(kind: str, name: str) -> Any:
 
 @cache
 def plugins(kind: str) -> dict[str, EntryPoint]:
-    """Return what installed packages announce under the entry points ``rankwright.<kind>``."""
-    from importlib.metadata import entry_points  # on use: it takes its time
+    """Return the entry points of installed packages in the group ``rankwright.<kind>``."""
+    from importlib.metadata import entry_points  # slow to import
 
-    found: dict[str, EntryPoint] = {}
+    entries: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=f"rankwright.{kind}"), key=lambda e: (e.name, _dist(e))):
         if entry.name not in KINDS[kind] and entry.name not in ALIASES:
-            found.setdefault(entry.name, entry)
-    return found
+            entries.setdefault(entry.name, entry)
+    return entries
 
 
 def package_of(kind: str, name: str) -> str | None:
-    """Return the package that announces a part; None for our own and for unknown names."""
+    """Return the package of a plug-in; None for built-in parts and unknown names."""
     entry = None if name in KINDS[kind] else plugins(kind).get(name)
     return None if entry is None else _dist(entry)
 
@@ -239,78 +237,76 @@ def _dist(entry: EntryPoint) -> str:
 
 
 def _load(kind: str, entry: EntryPoint) -> Any:
-    """Return the class of an entry point, or say which package is broken and how."""
-    what = f"{singular(kind)} {quoted(entry.name)} of the package {_dist(entry)} ({entry.value})"
+    """Return the class of an entry point; an error names the broken package."""
+    title = f"{singular(kind)} {quoted(entry.name)} of the package {_dist(entry)} ({entry.value})"
     try:
         part = entry.load()
-    except Exception as error:  # whatever a module of others raises
+    except Exception as error:  # a module of another package can raise anything
         raise PluginError(
-            f"the {what} cannot be imported: {type(error).__name__}: {error}; repair or uninstall "
+            f"the {title} cannot be imported: {type(error).__name__}: {error}; repair or uninstall "
             "the package."
         ) from error
-    own = OWN_NAMES.get(kind)
-    if own is not None and getattr(part, own, None) != entry.name:
+    attribute = NAME_ATTRIBUTES.get(kind)
+    if attribute is not None and getattr(part, attribute, None) != entry.name:
         raise PluginError(
-            f"the {what} is announced under another name than its own; its class must have "
-            f"{own} = {quoted(entry.name)}."
+            f"the {title} is registered under a wrong name; its class must have "
+            f"{attribute} = {quoted(entry.name)}."
         )
     return part
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of every part of ``kind``, ours first, then those of plug-ins."""
+    """Return the names of all parts of ``kind``: built-in parts, then plug-ins."""
     return [*KINDS[kind], *plugins(kind)]
 
 
 def is_known(kind: str, name: str) -> bool:
-    """Whether `resolve` finds a part: one of `names`, or one that only a model file holds."""
+    """Return whether `resolve` finds a part, except for aliases."""
     return name in names(kind) or name in UNLISTED.get(kind, {})
 
 
 def name_of(kind: str, cls: type) -> str | None:
-    """Return the name under which a class is registered or announced; None where it is not."""
+    """Return the name under which a class is registered, or None."""
     path = f"{cls.__module__}:{cls.__qualname__}"
-    for name, known in {**KINDS[kind], **UNLISTED.get(kind, {})}.items():
-        if known == path:
+    for name, registered in {**KINDS[kind], **UNLISTED.get(kind, {})}.items():
+        if registered == path:
             return name
     package = cls.__module__.partition(".")[0]
     for name, entry in plugins(kind).items():
-        # the package is imported already, so that of its entry points this one may be loaded
+        # the package of cls is imported already, so only its entry points may be loaded
         if entry.module.partition(".")[0] == package and entry.attr == cls.__qualname__:
-            try:
+            with suppress(Exception):  # a broken entry point does not register the class
                 if entry.load() is cls:
                     return name
-            except Exception:  # a broken entry point names nothing
-                continue
     return None
 
 
 def singular(kind: str) -> str:
-    """Return what one part of ``kind`` is called."""
+    """Return the word for one part of ``kind``."""
     return "loss" if kind == "losses" else kind.removesuffix("s")
 
 
 def classes(kind: str) -> dict[str, str]:
-    """Return the module of each of our own classes of ``kind``, by the name of the class."""
+    """Return the module of each built-in class of ``kind`` by the name of the class."""
     paths = (path.partition(":") for path in KINDS[kind].values())
     return {name: module for module, _, name in paths}
 
 
 def all_of(kind: str) -> dict[str, Any]:
-    """Return every part of ``kind`` by name; plug-ins that cannot be loaded are left out."""
-    found = {name: resolve(kind, name) for name in KINDS[kind]}
+    """Return all parts of ``kind`` by name, without plug-ins that cannot be imported."""
+    parts = {name: resolve(kind, name) for name in KINDS[kind]}
     for name in plugins(kind):
         with suppress(PluginError):
-            found[name] = resolve(kind, name)
-    return found
+            parts[name] = resolve(kind, name)
+    return parts
 
 
 def unknown(what: str, name: str, known: Any) -> str:
-    """Return the sentence for a name that is not ``known``, with the nearest right ones."""
+    """Return the error message for an unknown name, with the nearest of the ``known`` names."""
     return f"there is no {what} {quoted(name)}; {nearest(name, known)}"
 
 
 def nearest(name: str, known: Any) -> str:
-    """Return the question after the ``known`` names that come near, or else the list of all."""
+    """Return a question with the nearest of the ``known`` names, or the list of all names."""
     near = difflib.get_close_matches(name, list(known), cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."

@@ -106,7 +106,7 @@ def of_weights(coef, fill=None):
     """Return a ranker with given weights."""
     coef = np.array(coef, float)
     filled = None if fill is None else np.array(fill, float)
-    return holding("ranksvm", FittedLinear(coef, filled, len(coef)))
+    return holding("ranksvm", FittedLinear(coef, filled))
 
 
 def scored(ranker, to, folder: Path, X, **options):

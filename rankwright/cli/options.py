@@ -145,10 +145,7 @@ def checked_ranker(name: str, /, **parameters: Any) -> Ranker:
     from rankwright.rankers.base import ranker
 
     made = ranker(name, **parameters)
-    model = made.make_model()
-    made.solver_for(model)
-    if made.has_loss:
-        made.make_loss()
+    made.build()
     for name_of_metric in {made.metric, made.selection_metric}:
         metric(name_of_metric, convention=made.convention)
     return made
@@ -228,21 +225,21 @@ def on_workers(
     """
     from rankwright.data.files import load, load_documents
     from rankwright.data.store import is_store
-    from rankwright.distributed.partitions import listed_files, partitions
+    from rankwright.distributed.partitions import Partitions, listed_files
 
     several = "*" in data or (Path(data).is_dir() and not is_store(data))
     if several and ranker is not None:
         first = listed_files(data, options.get("format"), {})[0][0]
         options = read_options_for(ranker, first, options)
     if several or (Path(data).exists() and is_store(data)):
-        return partitions(data, client=client, n_parts=n_parts, **options)
+        return Partitions.of(data, client=client, n_parts=n_parts, **options)
     if ranker is not None:
         whole = load_documents(data, **features_of(ranker), **options)
         n_features = ranker.n_features_in_
     else:
         whole = load(data, **options)
     wide = whole if n_features is None else whole.with_n_features(n_features)
-    return partitions(wide, client=client, n_parts=n_parts)
+    return Partitions.of(wide, client=client, n_parts=n_parts)
 
 
 # --- model files, and the data beside them ---------------------------------------------------

@@ -177,7 +177,7 @@ def _fit_with_progress(
     """Fit, here or where the parts of the data are; Ctrl-C keeps the best model so far."""
     from rankwright.data.click_log import ClickLog
     from rankwright.data.ranking_data import RankingData
-    from rankwright.rankers.base import keeping_best
+    from rankwright.rankers.fitting import keeping_best
 
     model = ranker.make_model()
     total = next((getattr(model, name) for name in ROUNDS if hasattr(model, name)), None)

@@ -35,7 +35,8 @@ from rankwright.metrics.evaluation import evaluate
 from rankwright.metrics.significance import bootstrap_interval
 from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.blend import Blend, best_alone
-from rankwright.rankers.inputs import ranking_data, refuse_nothing_to_rank, valid_data
+from rankwright.rankers.data_checks import refuse_nothing_to_rank
+from rankwright.rankers.inputs import ranking_data
 from rankwright.rankers.out_of_fold import (
     FoldFit,
     OutOfFold,
@@ -44,6 +45,7 @@ from rankwright.rankers.out_of_fold import (
     round_parameter,
     with_rounds,
 )
+from rankwright.rankers.preparation import valid_data
 from rankwright.rankers.stacking import Stack, clearly_better
 
 _FOLDS = 5

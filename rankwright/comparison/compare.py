@@ -58,7 +58,7 @@ from rankwright.metrics.significance import (
 )
 from rankwright.persist.model_file import kept_parameters, restored
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.inputs import (
+from rankwright.rankers.data_checks import (
     OPTIMISTIC,
     has_same_queries,
     nothing_to_rank,

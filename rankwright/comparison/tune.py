@@ -39,8 +39,9 @@ from rankwright.metrics.evaluation import evaluate
 from rankwright.persist.model_file import kept_parameters
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.base import ranker as ranker_called
-from rankwright.rankers.inputs import ranking_data, valid_data
+from rankwright.rankers.inputs import ranking_data
 from rankwright.rankers.out_of_fold import round_parameter
+from rankwright.rankers.preparation import valid_data
 from rankwright.rankers.search_space import (
     as_plain,
     contains,
@@ -484,7 +485,7 @@ class Search:
         name = round_parameter(self.ranker)
         if name is None or not best:
             return {}
-        own = self.ranker._has_own_model() and name in self.ranker.get_params(deep=False)
+        own = self.ranker._fits_default_model() and name in self.ranker.get_params(deep=False)
         return {name if own else f"model__{name}": max(1, round(fmean(best)))}
 
     def _defaults(self) -> dict[str, Any]:

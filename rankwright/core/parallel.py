@@ -97,10 +97,13 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-def query_ranges(indptr: I64) -> I64:
-    """Return query numbers that cut the queries into ranges of about equal documents."""
+def query_ranges(indptr: I64, per_range: int | None = None) -> I64:
+    """Return query numbers that cut the queries into ranges of about equal documents.
+
+    A range has about ``per_range`` documents at most, 16,384 by default.
+    """
     documents = int(indptr[-1] - indptr[0])
-    pieces = math.ceil(documents / _DOCUMENTS_PER_RANGE)
+    pieces = math.ceil(documents / (per_range or _DOCUMENTS_PER_RANGE))
     if pieces == 1:  # asked for again and again while a small model is fitted
         return np.array([0, len(indptr) - 1])
     goals = indptr[0] + documents * np.arange(1, pieces) / max(1, pieces)

@@ -1,7 +1,7 @@
-"""Losses, models and solvers as values: parameters stored as given, read, and changed in copies.
+"""Parameters of losses, models, solvers and metrics: reading, changing and checking them.
 
-A part is a frozen dataclass on `Part`; any other object with ``get_params`` or dataclass fields is
-as good. Constructors check nothing: `check_parameters` does, when work begins.
+A part is a frozen dataclass that inherits from `Part`, or any object with ``get_params`` or
+dataclass fields. Constructors only store parameters; `check_parameters` checks them before a fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankwright import registry
 from rankwright.errors import UsageError, quoted
 
 PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
-"""The parameters of a ranker that are parts, and the kind of each in the registry."""
+"""Parameters of a ranker that are parts, with their kind in the registry."""
 
 _KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -38,7 +38,7 @@ _KINDS: dict[Any, str] = {
 
 
 class Part:
-    """Base of losses, models and solvers: frozen dataclasses whose ``repr`` shows what was set.
+    """Base of losses, models and solvers: frozen dataclasses whose ``repr`` omits default values.
 
     Examples
     --------
@@ -55,48 +55,41 @@ class Part:
     __slots__ = ()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Return the parameters by name, as scikit-learn asks for them."""
+        """Return the parameters by name, as in scikit-learn."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        given = []
+        arguments = []
         for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            default = field.default if field.default is not MISSING else _made(field)
+            value, default = getattr(self, field.name), field.default
+            if field.default_factory is not MISSING:
+                default = field.default_factory()
             if not same(value, default):
-                given.append(f"{field.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-def _made(field: Any) -> Any:
-    return MISSING if field.default_factory is MISSING else field.default_factory()
+                arguments.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values of a parameter are equal; arrays and odd types count as different."""
+    """Return whether two parameter values are equal; arrays are always different."""
+    numbers = all(isinstance(x, Real) and not isinstance(x, bool) for x in (a, b))
     try:
-        return a is b or (type(a) is type(b) and bool(a == b)) or _equal_numbers(a, b)
-    except (TypeError, ValueError):
+        return a is b or ((numbers or type(a) is type(b)) and bool(a == b))
+    except (TypeError, ValueError):  # a == b is an array, or has no truth value
         return False
 
 
-def _equal_numbers(a: Any, b: Any) -> bool:
-    numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in (a, b))
-    return numbers and bool(a == b)
-
-
 def params_of(part: Any) -> dict[str, Any]:
-    """Return the parameters of any part: nothing where it does not name them."""
+    """Return the parameters of any part; none if it has neither ``get_params`` nor fields."""
     if hasattr(part, "get_params"):
-        found: dict[str, Any] = part.get_params(deep=False)
-        return found
+        params: dict[str, Any] = part.get_params(deep=False)
+        return params
     if is_dataclass(part):
         return {field.name: getattr(part, field.name) for field in fields(part)}
     return {}
 
 
 def default_params(part: Any) -> dict[str, Any]:
-    """Return the default parameters of a part; nothing if its class cannot do without some."""
+    """Return the default parameters of the class of a part; none if it requires arguments."""
     try:
         return params_of(type(part)())
     except TypeError:
@@ -104,29 +97,29 @@ def default_params(part: Any) -> dict[str, Any]:
 
 
 def with_params(part: Any, changes: Mapping[str, Any]) -> Any:
-    """Return a copy of ``part`` with other parameters; the part itself stays as it is."""
-    known = params_of(part)
+    """Return a copy of ``part`` with other parameters."""
+    params = params_of(part)
     for name in changes:
-        if name not in known:
-            raise unknown_parameter(type(part).__name__, name, known)
+        if name not in params:
+            raise unknown_parameter(type(part).__name__, name, params)
     if is_dataclass(part):
         return replace(part, **changes)  # type: ignore[type-var]
-    made = copy.deepcopy(part)
-    if hasattr(made, "set_params"):
-        made.set_params(**changes)
-        return made
-    return type(part)(**{**known, **changes})
+    if hasattr(part, "set_params"):
+        changed = copy.deepcopy(part)
+        changed.set_params(**changes)
+        return changed
+    return type(part)(**{**params, **changes})
 
 
-def resolve_part(kind: str, given: Any) -> Any:
-    """Return ``given``, or where it is a name, that part of the registry with its defaults."""
-    if isinstance(given, str):
-        return registry.resolve(kind, given)()
-    if isinstance(given, type):
+def resolve_part(kind: str, part: Any) -> Any:
+    """Return an object unchanged, and for a name the registered part with its defaults."""
+    if isinstance(part, str):
+        return registry.resolve(kind, part)()
+    if isinstance(part, type):
         raise UsageError(
-            f"{given.__name__} is a class; pass an object: {given.__name__}(), with its parameters."
+            f"{part.__name__} is a class; pass an object: {part.__name__}(), with its parameters."
         )
-    return given
+    return part
 
 
 def part_name(kind: str, part: Any) -> str:
@@ -137,13 +130,13 @@ def part_name(kind: str, part: Any) -> str:
 # --- types and constraints of parameters ----------------------------------------------------------
 #
 # The type of a field declares its values, for example ``Literal["squared", "hinge"]``,
-# ``float | Literal["auto"]`` or ``Annotated[float, check]``, in which ``check(name, value)`` raises
-# for a value out of range. `check_parameters` is called when work begins.
+# ``float | Literal["auto"]`` or ``Annotated[float, check]``; ``check(name, value)`` raises if the
+# value is out of range.
 
 
 @cache
 def declared_types(cls: type) -> dict[str, Any]:
-    """Return the declared type of each parameter of a class, as far as types are declared."""
+    """Return the declared types of the parameters of a class."""
     owner = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
     source: Any = owner if "__dataclass_fields__" in vars(owner) else owner.__init__  # type: ignore[misc]
     try:
@@ -166,11 +159,19 @@ def base_type(option: Any) -> Any:
 
 def check_parameters(part: Any) -> None:
     """Raise if a parameter of a loss, model, solver or metric has an invalid value."""
-    kind: Any = type(part)
-    loss, types = registry.name_of("losses", kind), declared_types(kind)
-    for name, value in params_of(part).items():
-        if name in types:
-            check_value(f"{loss}'s {name}" if loss else name, value, types[name])
+    cls: Any = type(part)
+    params = params_of(part)
+    for name, shown, declared in _checked_fields(cls):
+        if name in params:
+            check_value(shown, params[name], declared)
+
+
+@cache
+def _checked_fields(cls: type) -> list[tuple[str, str, Any]]:
+    """Return name, name in messages, and type of each parameter; losses are named in messages."""
+    loss = registry.name_of("losses", cls)
+    prefix = f"{loss}'s " if loss else ""
+    return [(name, prefix + name, declared) for name, declared in declared_types(cls).items()]
 
 
 def check_value(name: str, value: Any, declared: Any) -> None:
@@ -226,7 +227,7 @@ def _expected(options: list[Any], value: Any) -> str:
     return f"{either(words)}, not {value!r}."
 
 
-# --- what other libraries call it -----------------------------------------------------------------
+# --- names in other libraries -----------------------------------------------------------------
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "num_boost_round": ("n_estimators", "n_rounds"),
@@ -286,48 +287,59 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "truncation_level": ("truncation",),
     "lambdarank_truncation_level": ("truncation",),
 }
-"""Names of parameters in other libraries, with the names that they may have here."""
+"""Names of parameters in other libraries, with the possible names in this one."""
 
 
 def unknown_parameter(
-    owner: str, name: str, known: Any, model: Any = None, loss: str | None = None
+    owner: str, name: str, params: Iterable[str], model: Any = None, loss: str | None = None
 ) -> UsageError:
-    """Return the error for a parameter that ``owner`` lacks, with what it may be called here.
+    """Return the error for a parameter that ``owner`` does not have, with advice.
 
-    A parameter of the chosen ``model`` is given by the name of that model's parameter, one of
-    another model or of a solver with that part, and one of the fixed ``loss`` to a `Ranker` of it.
+    Parameters
+    ----------
+    owner : str
+        The class, for the message.
+    name : str
+        Also looked up in `ELSEWHERE`.
+    params : iterable of str
+        The parameters of the class.
+    model : model, optional
+        The model of the ranker, whose parameters are named ``model__x``.
+    loss : str, optional
+        The fixed loss of the ranker, whose parameters only a `Ranker` with this loss can set.
     """
-    known = list(known)
-    names = (name, *ELSEWHERE.get(name, ()))
-    for ours in names:
-        if ours in known:
-            return UsageError(f"{owner} has no parameter '{name}'; it is called {ours} here.")
-    of_model = params_of(model)
-    for ours in names:
-        if ours in of_model:
+    params = list(params)
+    candidates = (name, *ELSEWHERE.get(name, ()))
+    for candidate in candidates:
+        if candidate in params:
+            return UsageError(f"{owner} has no parameter '{name}'; it is called {candidate} here.")
+    model_params = params_of(model)
+    for candidate in candidates:
+        if candidate in model_params:
             return UsageError(
-                f"{owner} has no parameter {quoted(name)}, its model has: write model__{ours} "
-                f"(on the command line --set model.{ours}=VALUE)."
+                f"{owner} has no parameter {quoted(name)}, its model has: write model__{candidate} "
+                f"(on the command line --set model.{candidate}=VALUE)."
             )
-    hint = _where(names, known, loss) or registry.nearest(name, known)
-    return UsageError(f"{owner} has no parameter {quoted(name)}; {hint}")
+    advice = _part_with(candidates, params, loss) or registry.nearest(name, params)
+    return UsageError(f"{owner} has no parameter {quoted(name)}; {advice}")
 
 
-def _where(names: Iterable[str], known: Collection[str], loss: str | None) -> str | None:
-    """Return which other part has a parameter and how to pass it; None where none has."""
-    for ours in names:
-        if loss is not None and ours in field_names("losses", loss):
+def _part_with(candidates: Iterable[str], params: Collection[str], loss: str | None) -> str | None:
+    """Return the advice to use another part that has one of the parameters, or None."""
+    for candidate in candidates:
+        if loss is not None and candidate in field_names("losses", loss):
             return (
-                f"its loss has {ours}: take the ranker named ranker with the loss {loss} "
-                f"(on the command line --set loss={loss} --set loss.{ours}=VALUE)."
+                f"its loss has {candidate}: take the ranker named ranker with the loss {loss} "
+                f"(on the command line --set loss={loss} --set loss.{candidate}=VALUE)."
             )
-        for kind, those in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
+        for kind, names in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
             part = registry.singular(kind)
-            having = [one for one in those if ours in field_names(kind, one)]
-            if part in known and having:
+            owners = [name for name in names if candidate in field_names(kind, name)]
+            if part in params and owners:
                 return (
-                    f"{ours} is a parameter of the {part} {either(having)}: pass such a {part} "
-                    f"(on the command line --set {part}={having[0]} --set {part}.{ours}=VALUE)."
+                    f"{candidate} is a parameter of the {part} {either(owners)}: pass such a {part}"
+                    f" (on the command line --set {part}={owners[0]} --set "
+                    f"{part}.{candidate}=VALUE)."
                 )
     return None
 
@@ -341,7 +353,7 @@ def field_names(kind: str, name: str) -> set[str]:
 
 
 LARGEST_WHOLE = 2**63 - 1
-"""Largest whole number that kernels take."""
+"""Largest integer in kernels."""
 
 
 # --- checks of values --------------------------------------------------------------------------
@@ -369,11 +381,11 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise UsageError(f"{name} must be {LARGEST_WHOLE} or less, not {float(value):g}.")
 
 
-def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of ``known``."""
-    names = list(known)
-    if value not in names:
-        raise UsageError(f"{name} must be {either(names)}, not '{value}'.")
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of the choices."""
+    choices = list(choices)
+    if value not in choices:
+        raise UsageError(f"{name} must be {either(choices)}, not '{value}'.")
 
 
 def check_share(name: str, value: Any) -> None:

@@ -1,15 +1,16 @@
 """X w and X' g in fixed blocks of rows: float64 results, the same bytes for any thread count.
 
-Products are added up in float64 whatever X holds. They are kernels because BLAS either adds in
-float32 or wants a float64 copy of X, and its own threads would change the bytes; on 69,623 x 46 a
-product takes 0.4 ms, against 0.8 to 1.1 ms of BLAS in float64.
+Products are summed in float64 for any type of X. They are kernels because BLAS either sums in
+float32 or needs a float64 copy of X, and its threads would change the bytes. For 69,623 x 46 a
+product takes 0.4 ms, and 0.8 to 1.1 ms with BLAS in float64.
 
-Places in CSR arrays are read as unsigned numbers: Numba asks of each signed one whether it is
-negative, to count from the end, which takes more time than the product.
+Indices in CSR arrays are read as unsigned numbers: Numba checks whether a signed index is negative,
+to count from the end, which takes more time than the product.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -85,45 +86,42 @@ def _sparse_squares(lo, hi, indptr, indices, values, g, parts):  # type: ignore[
 
 def times_vector(X: FloatMatrix, w: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``X @ w``."""
-    out = np.empty(X.shape[0])
-    kernel = _dense_rows if isinstance(X, np.ndarray) else _sparse_rows
-    map_ranges(kernel, row_ranges(X.shape[0], _ROWS), *_arrays(X), w, out, n_jobs=n_jobs)
-    return out
+    return _over_blocks(_dense_rows, _sparse_rows, X, w, np.empty(X.shape[0]), n_jobs)
 
 
 def transposed_times_vector(X: FloatMatrix, g: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``X.T @ g``, the blocks added in order."""
-    return _over_blocks(_dense_columns, _sparse_columns, X, g, n_jobs)
+    parts = np.zeros((math.ceil(X.shape[0] / _ROWS), X.shape[1]))
+    total: F64 = _over_blocks(_dense_columns, _sparse_columns, X, g, parts, n_jobs).sum(axis=0)
+    return total
 
 
 def transposed_squares_times_vector(X: FloatMatrix, g: F64, *, n_jobs: int | None = None) -> F64:
     """Return ``(X**2).T @ g``, the blocks added in order."""
-    return _over_blocks(_dense_squares, _sparse_squares, X, g, n_jobs)
+    parts = np.zeros((math.ceil(X.shape[0] / _ROWS), X.shape[1]))
+    total: F64 = _over_blocks(_dense_squares, _sparse_squares, X, g, parts, n_jobs).sum(axis=0)
+    return total
 
 
 def _over_blocks(
     dense: Callable[..., None],
     sparse: Callable[..., None],
     X: FloatMatrix,
-    g: F64,
+    vector: F64,
+    out: F64,
     n_jobs: int | None,
 ) -> F64:
-    bounds = row_ranges(X.shape[0], _ROWS)
-    parts = np.zeros((len(bounds) - 1, X.shape[1]))
-    kernel = dense if isinstance(X, np.ndarray) else sparse
-    map_ranges(kernel, bounds, *_arrays(X), g, parts, n_jobs=n_jobs)
-    total: F64 = parts.sum(axis=0)
-    return total
-
-
-def _arrays(X: FloatMatrix) -> tuple[np.ndarray, ...]:
-    return (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+    """Call a kernel for each block of rows and return its output."""
+    arrays = (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+    kernel = dense if len(arrays) == 1 else sparse
+    map_ranges(kernel, row_ranges(X.shape[0], _ROWS), *arrays, vector, out, n_jobs=n_jobs)
+    return out
 
 
 # --- BLAS on one thread ----------------------------------------------------------------------
 #
-# On the short vectors of a solver BLAS's threads wait more than they work. The limit is one of the
-# whole process: threads that are inside at once share it, and the last one out lifts it.
+# On the short vectors of a solver, BLAS's threads wait more than they work. The limit applies to
+# the whole process: threads inside the context share it, and the last one to leave lifts it.
 
 _entering = Lock()
 _inside = 0
@@ -157,4 +155,4 @@ def _let_others_set_limits() -> None:
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # finding the libraries takes milliseconds: once is enough
+    return ThreadpoolController()  # cached because finding the libraries takes milliseconds

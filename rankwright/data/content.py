@@ -68,15 +68,14 @@ def _random_keys(lo, hi, code, time, factor, out):  # type: ignore[no-untyped-de
 def row_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
     """Return a 64-bit code of each row's grade and features."""
     code = data.y.view(np.uint64).copy()
-    bounds = row_ranges(data.n_documents, _ROWS)
     X = data.X
-    factor = np.empty(data.n_features, np.uint64)
-    _factors(0, data.n_features, factor)
+    factor = np.empty(X.shape[1], np.uint64)
+    _factors(0, len(factor), factor)
     if isinstance(X, np.ndarray):
-        map_ranges(_hash_dense, bounds, _bits(X), factor, code, n_jobs=n_jobs)
+        kernel, arrays = _hash_dense, [_bits(X)]
     else:
-        arrays = X.indptr, X.indices, _bits(X.data)
-        map_ranges(_hash_sparse, bounds, *arrays, factor, code, n_jobs=n_jobs)
+        kernel, arrays = _hash_sparse, [X.indptr, X.indices, _bits(X.data)]
+    map_ranges(kernel, row_ranges(len(code), _ROWS), *arrays, factor, code, n_jobs=n_jobs)
     return code
 
 
@@ -130,7 +129,8 @@ def content_digest(data: RankingData, *, n_jobs: int | None = None) -> str:
     Shuffled rows and renamed queries leave it as it is; anything else changes it.
     """
     prints = query_prints(data, n_jobs=n_jobs)
-    return digest_of_prints([prints], data.n_documents, data.n_features, data.categories)
+    n, d = data.X.shape
+    return digest_of_prints([prints], n, d, data.categories)
 
 
 def query_codes(data: RankingData, *, n_jobs: int | None = None) -> NDArray[np.uint64]:
@@ -145,8 +145,9 @@ def query_prints(
     code = row_codes(data, n_jobs=n_jobs)
     if data.sample_weight is not None:
         code ^= data.sample_weight.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    return _query_codes(data, code), data.sizes, weight
+    sizes = np.diff(data.indptr)
+    weight = np.ones(len(sizes)) if data.query_weight is None else data.query_weight
+    return _query_codes(data, code), sizes, weight
 
 
 def digest_of_prints(
@@ -168,8 +169,8 @@ def digest_of_prints(
 
 def _query_codes(data: RankingData, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the sum of the codes of each query's rows."""
-    filled = data.sizes > 0
-    sums = np.zeros(data.n_queries, np.uint64)
+    filled = np.diff(data.indptr) > 0
+    sums = np.zeros(len(filled), np.uint64)
     if filled.any():
         sums[filled] = np.add.reduceat(code, data.indptr[:-1][filled])
     return sums

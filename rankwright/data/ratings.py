@@ -1,12 +1,12 @@
-"""Ratings of items by users: each user is a query, each item a document that the user rated.
+"""Ratings of items by users: each user is a query, and each rated item a document.
 
 Grades are the ratings minus the lowest rating, so that they start at 0: stars from 1 to 5 become
-0 to 4, Jester's -10 to 10 become 0 to 20. ``shift=0`` keeps ratings as they are, any other number
-is taken off instead of the lowest; give it if several data sets must have the same grades.
+0 to 4, Jester's -10 to 10 become 0 to 20. ``shift`` is the number to subtract instead of the lowest
+rating: 0 keeps the ratings, and a common ``shift`` gives several data sets the same grades.
 
-Features say which item a document is: a sparse matrix with a column per item and a single 1 in
-each row; ``feature_names`` and ``doc_id`` are the items. ``items=[...]`` fixes the columns, which
-several files must share; by default they are the items of the file, sorted.
+The features of a document identify its item: a sparse matrix with a column for each item and a
+single 1 in each row. ``feature_names`` and ``doc_id`` are the items. ``items=[...]`` sets the
+columns, for files that must have the same; by default they are the sorted items of the file.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ def ratings_of_triples(
     shift: float | None = None,
     items: Sequence[Any] | None = None,
 ) -> RankingData:
-    """Return ranking data of ratings, given one by one in three arrays; see the module's text."""
+    """Return ranking data of ratings in three arrays of users, items and ratings."""
     users, rated = np.asarray(users), np.asarray(items_rated)
     values = np.asarray(ratings, np.float64)
-    known, column = _columns(rated, items)
+    all_items, column = _columns(rated, items)
     _refuse_repeated(users, rated, column)
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DataError(f"rating {row} is {values[row]}; ratings must be finite.")
     lowest = float(values.min(initial=np.inf))
-    taken = lowest if shift is None else _as_shift(shift)
-    if taken > lowest:
-        raise DataError(f"the rating {lowest} is below shift={taken}; grades start at 0.")
-    ones, ends = np.ones(len(values), np.float32), np.arange(len(values) + 1)
-    X = sparse.csr_array((ones, column, ends), shape=(len(values), len(known)))
-    names = [str(item) for item in known.tolist()]
-    return RankingData.from_arrays(X, values - taken, qid=users, doc_id=rated, feature_names=names)
+    offset = lowest if shift is None else _as_shift(shift)
+    if offset > lowest:
+        raise DataError(f"the rating {lowest} is below shift={offset}; grades start at 0.")
+    entries, ends = np.ones(len(values), np.float32), np.arange(len(values) + 1)
+    X = sparse.csr_array((entries, column, ends), shape=(len(values), len(all_items)))
+    names = [str(item) for item in all_items.tolist()]
+    return RankingData.from_arrays(X, values - offset, qid=users, doc_id=rated, feature_names=names)
 
 
 def ratings_of_frame(
@@ -61,7 +61,7 @@ def ratings_of_frame(
     shift: float | None = None,
     items: Sequence[Any] | None = None,
 ) -> RankingData:
-    """Return ranking data of a pandas, polars or Arrow frame with a row per rating."""
+    """Return ranking data of a pandas, polars or Arrow frame with a row for each rating."""
     column = columns_of_frame(frame)
     return ratings_of_triples(
         checked_ids(column(user), user, "user"),
@@ -81,8 +81,8 @@ def ratings_of_matrix(
 ) -> RankingData:
     """Return ranking data of a SciPy sparse matrix of users x items.
 
-    Every stored entry is a rating, a stored zero too; ``users`` and ``items`` name rows and
-    columns, which are otherwise numbered from 0.
+    Each stored entry is a rating, including stored zeros. ``users`` and ``items`` are the names of
+    rows and columns, by default their numbers from 0.
     """
     stored = sparse.coo_array(sparse.csr_array(matrix))
     row, column = (np.asarray(index) for index in stored.coords)
@@ -104,14 +104,14 @@ def ratings_of_matrix(
 def _columns(rated: AnyArray, items: Sequence[Any] | None) -> tuple[AnyArray, I64]:
     """Return the items in the order of their columns, and the column of each rating."""
     if items is None:
-        known, column = np.unique(rated, return_inverse=True)
-        return known, column.astype(np.int64)
-    known = np.asarray(items)
-    place = {item: number for number, item in enumerate(known.tolist())}
+        sorted_items, column = np.unique(rated, return_inverse=True)
+        return sorted_items, column.astype(np.int64)
+    all_items = np.asarray(items)
+    column_of_item = {item: number for number, item in enumerate(all_items.tolist())}
     try:
-        return known, np.array([place[item] for item in rated.tolist()], np.int64)
-    except KeyError as unknown:
-        raise DataError(f"item {unknown.args[0]!r} is not among the given items.") from None
+        return all_items, np.array([column_of_item[item] for item in rated.tolist()], np.int64)
+    except KeyError as error:
+        raise DataError(f"item {error.args[0]!r} is not among the given items.") from None
 
 
 def _as_shift(shift: Any) -> float:
@@ -125,9 +125,9 @@ def _refuse_repeated(users: AnyArray, rated: AnyArray, column: I64) -> None:
     _, user = np.unique(users, return_inverse=True)
     pair = user.astype(np.int64) * (int(column.max(initial=0)) + 1) + column
     order = np.argsort(pair, kind="stable")
-    twice = np.flatnonzero(pair[order][1:] == pair[order][:-1])
-    if len(twice):
-        row = int(order[twice + 1].min())
+    repeated = np.flatnonzero(np.diff(pair[order]) == 0)
+    if len(repeated):
+        row = int(order[repeated + 1].min())
         raise DataError(
             f"user {users[row]} rates item {rated[row]} twice (rating {row}, counted from 0); "
             "keep one."

@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.ranking_data import FIELDS, RankingData
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import MissingExtraError, RankwrightError, UsageError
 
 _INTERVAL = 2.0  # seconds between two checks that there is still a worker
@@ -40,9 +40,9 @@ class LocalBackend:
         """Return the value for each row of the columns."""
         return [function(*row) for row in zip(*columns, strict=True)]
 
-    def results(self, held: Sequence[Any]) -> list[Any]:
+    def results(self, values: Sequence[Any]) -> list[Any]:
         """Return the same values."""
-        return list(held)
+        return list(values)
 
     def memory_limit(self) -> int | None:
         """Return None: there is no limit."""
@@ -83,19 +83,16 @@ class Cluster:
             )
         return futures
 
-    def results(self, held: Sequence[Any]) -> list[Any]:
+    def results(self, futures: Sequence[Any]) -> list[Any]:
         """Wait for the futures and return their values."""
-        futures, client = list(held), self.open_client
-
-        async def fetch() -> list[Any]:
-            values: list[Any] = await client.gather(futures, asynchronous=True)
-            return values
+        client = self.open_client
 
         # One request, however long it takes: values that have arrived are not fetched again.
-        fetching = asyncio.run_coroutine_threadsafe(fetch(), client.loop.asyncio_loop)
+        values = client.gather(list(futures), asynchronous=True)
+        fetching = asyncio.run_coroutine_threadsafe(values, client.loop.asyncio_loop)
         try:
             self._wait_with_workers(fetching)
-            return fetching.result()
+            return list(fetching.result())
         except RankwrightError:
             raise
         except Exception as error:
@@ -113,8 +110,8 @@ class Cluster:
             empty_since = empty_since or time.monotonic()
             if time.monotonic() - empty_since >= self._patience:
                 raise ClusterError(
-                    "no worker is left on the cluster, so the work cannot go on; start workers "
-                    "and begin again."
+                    "no worker is left on the cluster; start workers and run the command or call "
+                    "again."
                 )
 
     def memory_limit(self) -> int | None:
@@ -200,14 +197,16 @@ class ClusterExecutor:
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> ClusterCall:
         """Return the call, whose ``result()`` waits for it."""
-        held = [self._future(arg) if isinstance(arg, RankingData) else arg for arg in args]
-        future = self._cluster.open_client.submit(function, *held, pure=False)
+        values = [self._future(arg) if isinstance(arg, RankingData) else arg for arg in args]
+        future = self._cluster.open_client.submit(function, *values, pure=False)
         return ClusterCall(self._cluster, future)
 
     def _future(self, data: RankingData) -> Any:
         if id(data) not in self._sent:
             with large_graphs():
-                future = self._cluster.open_client.submit(unpacked, packed(data), pure=False)
+                future = self._cluster.open_client.submit(
+                    unchanged, data._replace(row=None), pure=False
+                )
             self._sent[id(data)] = data, future
         return self._sent[id(data)][1]
 
@@ -231,7 +230,6 @@ def executor(client: Any = None) -> ClusterExecutor:
     --------
     >>> from distributed import Client
     >>> from rankwright import distributed
-    >>> from rankwright import distributed
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     workers = distributed.executor(client)
     ...     print(workers.submit(pow, 2, 10).result())
@@ -243,17 +241,12 @@ def executor(client: Any = None) -> ClusterExecutor:
 # --- data that travel ------------------------------------------------------------------------
 
 
-def packed(part: RankingData) -> dict[str, Any]:
-    """Return the arrays of data, as arguments of the task that unpacks them.
+def unchanged(data: RankingData) -> RankingData:
+    """Return the data that were sent to a worker.
 
-    The scheduler holds them, so that they can be sent again if they are lost with a worker.
+    As arguments of a task, the scheduler holds them and sends them again if a worker is lost.
     """
-    return {name: getattr(part, name) for name in FIELDS if name != "row"}
-
-
-def unpacked(arrays: dict[str, Any]) -> RankingData:
-    """Return the data on a worker."""
-    return RankingData(**arrays)
+    return data
 
 
 @contextmanager
@@ -274,14 +267,6 @@ def import_distributed() -> Any:
     except ModuleNotFoundError:
         raise MissingExtraError("dask", "dask", "work on many machines") from None
     return distributed
-
-
-def import_delayed() -> Any:
-    """Return Dask's ``delayed``."""
-    import_distributed()
-    from dask.delayed import delayed
-
-    return delayed
 
 
 # --- connections by text -----------------------------------------------------------------------

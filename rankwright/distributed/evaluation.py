@@ -17,8 +17,8 @@ from rankwright.core.types import F64, FittedModel
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking, check_limits, run_texts
 from rankwright.data.streams import open_target
-from rankwright.distributed.partitions import Partitions, partitions
-from rankwright.errors import DataError, UsageError
+from rankwright.distributed.partitions import Partitions
+from rankwright.errors import DataError
 from rankwright.metrics.base import AnyMetrics, Metric
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
@@ -52,7 +52,7 @@ def evaluate(
     ranker_or_scores
         A fitted ranker, or a score for each document in the order of `predict`.
     data
-        Any source of `rankwright.distributed.partitions.partitions`.
+        Any source of `Partitions.of`.
     metrics, convention
         As for `rankwright.evaluate`.
 
@@ -69,7 +69,7 @@ def evaluate(
     >>> abs(results["ndcg@10"] - here["ndcg@10"]) < 1e-12
     True
     """
-    parts = partitions(data, client=client, n_parts=n_parts)
+    parts = Partitions.of(data, client=client, n_parts=n_parts)
     if isinstance(ranker_or_scores, Ranker):
         results = parts.map(_evaluate_ranker, _on_one_thread(ranker_or_scores), metrics, convention)
     else:
@@ -95,7 +95,7 @@ def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | Non
     >>> np.array_equal(scores, ranker.predict(data))
     True
     """
-    parts = partitions(data, client=client, n_parts=n_parts)
+    parts = Partitions.of(data, client=client, n_parts=n_parts)
     return np.concatenate(parts.map(_scores, _on_one_thread(ranker)))
 
 
@@ -125,7 +125,7 @@ def rank(
     20
     """
     check_limits(top=top, per_group=per_group)
-    parts = partitions(data, client=client, n_parts=n_parts)
+    parts = Partitions.of(data, client=client, n_parts=n_parts)
     results = parts.map(_ranked, _on_one_thread(ranker), per_group, top)
     counts = [int(sizes.sum()) for sizes in parts.sizes]
     return Ranking.joined(results, (np.cumsum(counts) - counts).tolist())
@@ -156,12 +156,12 @@ def write_run(
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0"):
     ...     distributed.write_run(ranker, data, "run.txt", top=3, n_parts=4)
     """
-    parts = partitions(data, client=client, n_parts=n_parts)
-    held = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
-    first = parts.backend.results(held[:1])  # raises before any output
+    parts = Partitions.of(data, client=client, n_parts=n_parts)
+    futures = parts.call(_as_run, _on_one_thread(ranker), per_group, top, tag)
+    first = parts.backend.results(futures[:1])  # raises before any output
     with open_target(target) as stream:
         stream.write(first[0])
-        for text in held[1:]:
+        for text in futures[1:]:
             stream.write(parts.backend.results([text])[0])
 
 
@@ -267,14 +267,6 @@ def _joined(
         n_queries=parts.n_queries,
         empty_queries=sum(part.empty for part in results),
         tie_queries=sum(part.tied for part in results),
-        _evaluator=_NoTieIntervals(),  # type: ignore[arg-type]
+        _evaluator=None,
         _scores=np.empty(0),
     )
-
-
-class _NoTieIntervals:
-    """Replaces the evaluator of an evaluation in one process."""
-
-    def tie_intervals(self, _: F64) -> Any:
-        """Raise."""
-        raise UsageError("tie intervals are found in one process; use rankwright.evaluate.")

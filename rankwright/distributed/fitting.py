@@ -14,26 +14,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rankwright.core.parameters import part_name
+from rankwright.core.types import FittedModel
 from rankwright.data.content import digest_of_prints, query_codes, query_prints
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.store import is_store
 from rankwright.distributed.evaluation import PartitionedEvaluator
 from rankwright.distributed.linear import PartitionedLinear
-from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.distributed.trees import PartitionedTrees
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.metrics.base import metric
 from rankwright.persist.checkpoint import digest_in_order
-from rankwright.rankers.base import FitData, Ranker, interruption
+from rankwright.rankers.base import Ranker
 from rankwright.rankers.boosting import MetricRanker
+from rankwright.rankers.checkpointing import as_checkpoint
+from rankwright.rankers.data_checks import OPTIMISTIC, refuse_categories
 from rankwright.rankers.fitting import (
     IterationCallback,
     Progress,
     check_callbacks,
     progress_function,
 )
-from rankwright.rankers.inputs import OPTIMISTIC, refuse_categories, valid_data
+from rankwright.rankers.preparation import FitData, start_model, valid_data
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -61,7 +64,7 @@ def fit(
     ranker
         With a linear model or trees; other models run in one process.
     train
-        `Partitions`, or any source of `rankwright.distributed.partitions.partitions`.
+        `Partitions`, or any source of `Partitions.of`.
     valid
         Selects the best round, and l2 if that is "auto". For a linear model as ``train``; trees
         evaluate it in this process, so it must be `RankingData` or a file.
@@ -89,10 +92,11 @@ def fit(
     check_callbacks(callbacks)
     if options and not (_is_read(train) or _is_read(valid)):
         raise UsageError(f"{next(iter(options))} is for reading data; these are read already.")
-    parts = partitions(
+    parts = Partitions.of(
         train, client=client, n_parts=n_parts, **(options if _is_read(train) else {})
     )
-    refuse_categories(ranker, parts)
+    fit_parts = ranker.build()
+    refuse_categories(ranker, fit_parts.model, parts)
     if valid is not None:
         valid = _valid_data(ranker, valid, parts, options if _is_read(valid) else {})
     if parts.client is None and ranker.model_name == "trees":
@@ -105,26 +109,17 @@ def fit(
             checkpoint=checkpoint,
         )
     _warn_of_training_data(parts, valid)
-    _refuse_positions(ranker, parts)
-    model: Any = ranker.make_model()
-    ranker.solver_for(model)  # raises under the name of the model
-    kept = ranker._checkpoint(checkpoint, model)
+    _refuse_positions(fit_parts.loss, parts)
+    model = fit_parts.model
+    checkpoint = as_checkpoint(checkpoint, model, ranker.random_state)
     over_parts: Any = PartitionedLinear(model)
     if ranker.model_name == "trees":
-        over_parts = PartitionedTrees(model, kept)
-    inputs = _inputs(ranker, parts, valid, init_model, with_digest=kept is not None)
+        over_parts = PartitionedTrees(model, checkpoint)
+    start = None if init_model is None else start_model(ranker, model, init_model, parts)
+    inputs = _fit_data(ranker, parts, valid, start, with_digest=checkpoint is not None)
     show = progress_function(progress, ranker.verbose)
-    result, history = ranker._run(over_parts, inputs, callbacks, show, kept)
-    ranker._finish_run(result, history)
-    prints = parts.map(_prints)
-    ranker.data_digest_ = digest_of_prints(
-        prints, parts.n_documents, parts.n_features, parts.categories
-    )
-    ranker._with_qid = parts.n_queries > 1
-    ranker._note_features(parts)
-    if ranker.interrupted_:
-        raise interruption(ranker)
-    return ranker
+    result = ranker._run(fit_parts._replace(model=over_parts), inputs, callbacks, show, checkpoint)
+    return ranker._finish(inputs, result)
 
 
 def _check_ranker(ranker: Ranker) -> None:
@@ -137,9 +132,8 @@ def _check_ranker(ranker: Ranker) -> None:
         )
 
 
-def _refuse_positions(ranker: Ranker, parts: Partitions) -> None:
+def _refuse_positions(loss: Any, parts: Partitions) -> None:
     """Raise if the loss learns the effects of positions."""
-    loss: Any = ranker.make_loss()
     if getattr(loss, "takes_positions", False) and any(parts.map(_has_positions)):
         raise IncompatibleError(
             f"loss '{part_name('losses', loss)}' learns effects of positions over all queries at "
@@ -147,9 +141,10 @@ def _refuse_positions(ranker: Ranker, parts: Partitions) -> None:
         )
 
 
-def _inputs(
-    ranker: Ranker, parts: Partitions, valid: Any, init_model: Ranker | None, *, with_digest: bool
+def _fit_data(
+    ranker: Ranker, parts: Partitions, valid: Any, start: FittedModel | None, *, with_digest: bool
 ) -> FitData:
+    """Return the data of a fit; ``with_digest`` for checkpoints."""
     evaluators = None
     if isinstance(valid, Partitions):
         named = metric(ranker.selection_metric, convention=ranker.convention)
@@ -159,8 +154,12 @@ def _inputs(
         data=parts,
         valid=valid,
         eval_sets={"valid": valid} if isinstance(valid, RankingData) else {},
-        start=None if init_model is None else ranker._fitted_start(init_model, parts),
-        digest=hashlib.sha256(digests.encode()).hexdigest() if with_digest else None,
+        start=start,
+        digest=digest_of_prints(
+            parts.map(_prints), parts.n_documents, parts.n_features, parts.categories
+        ),
+        has_queries=parts.n_queries > 1,
+        order_digest=hashlib.sha256(digests.encode()).hexdigest() if with_digest else None,
         evaluators=evaluators,
     )
 
@@ -192,7 +191,7 @@ def _in_parts(valid: Any, train: Partitions, options: dict[str, Any]) -> Partiti
     """Return validation data in partitions, on the cluster of train or in this process."""
     if isinstance(valid, RankingData) and train.client is None:
         return Partitions.from_list([valid])
-    parts = partitions(
+    parts = Partitions.of(
         valid, client=None if isinstance(valid, Partitions) else train.client, **options
     )
     if parts.n_features != train.n_features:

@@ -28,13 +28,14 @@ from rankwright.core.products import (
 )
 from rankwright.core.types import F64, I64, Loss, Round
 from rankwright.data.ranking_data import RankingData
-from rankwright.distributed.partitions import Partitions, largest_of
+from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.models.linear import (
     FittedLinear,
     Linear,
-    check_penalty,
+    check_penalties,
+    fitted_at,
     or_one,
     ridges,
     spreads_of,
@@ -70,31 +71,19 @@ class PartitionedLinear:
 
         Rounds contain the fitted model instead of scores: it is evaluated on the workers.
         """
-        check_penalty("l1", self.model.l1, valid)
-        check_penalty("l2", self.model.l2, valid)
+        check_penalties(valid, l1=self.model.l1, l2=self.model.l2)
         solver = self._solver(loss, solver, random_state)
         fill = mean_values(data) if self.model.missing == "mean" else None
         if fill is None:  # independent of the data
             fill = fill_values(np.empty((0, data.n_features)), self.model.missing)
         objective = PartitionedObjective.build(data, loss, fill, scale=self.model.scale)
-        v = np.zeros(objective.size)
-        if start is not None:
-            v = objective.variables(start.coef, start.intercept)
+        v = objective.variables_of(start)
         for number, l2 in enumerate(ridges(self.model.l2), 1):
             objective.l2 = l2
             with one_blas_thread():
                 solution = solver.solve(objective, v)
             v = solution.w
-            coef, intercept = objective.weights(v)
-            fitted = FittedLinear(
-                coef,
-                fill,
-                data.n_features,
-                solution,
-                deviation=objective.scale,
-                intercept=intercept,
-                center=objective.center,
-            )
+            fitted = fitted_at(objective, solution, fill)
             yield Round(number, solution.value, fitted, partial(_unchanged, fitted))
 
     def _solver(self, loss: Loss, given: Any, random_state: int) -> Any:
@@ -138,7 +127,7 @@ class PartitionedObjective(ScaledVariables):
         cls, parts: Partitions, loss: Loss, fill: F64 | None, *, scale: bool
     ) -> PartitionedObjective:
         """Build the objectives of all partitions on the workers."""
-        moments: list[Moments] = parts.map(moments_of, fill, loss)
+        moments: list[Moments] = parts.map(moments_of, fill)
         weight = sum_in_order(m.weight for m in moments)
         sums, squares = (
             sum_in_order(m.sums for m in moments),
@@ -161,7 +150,7 @@ class PartitionedObjective(ScaledVariables):
             else np.ones(len(sums)),
             center=None if loss.traits.shift_invariant else sums / (weight or 1.0),
             total_weight=sum_in_order(m.ordered_weight for m in moments) or 1.0,
-            largest=max((m.largest for m in moments if m.largest is not None), default=None),
+            largest=largest_of_all(parts, loss),
         )
         n = len(parts)
         objectives = parts.backend.call(PartObjective, parts.parts, parts.first_queries, [spec] * n)
@@ -290,10 +279,9 @@ class Moments:
     sums: F64
     squares: F64
     ordered_weight: float
-    largest: float | None
 
 
-def moments_of(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
+def moments_of(part: RankingData, fill: F64 | None) -> Moments:
     """Return the sums for means, deviations and the total weight."""
     X, weight = filled(part.X, fill, "linear"), document_weight(part)
     return Moments(
@@ -301,7 +289,6 @@ def moments_of(part: RankingData, fill: F64 | None, loss: Loss) -> Moments:
         transposed_times_vector(X, weight, n_jobs=1),
         transposed_squares_times_vector(X, weight, n_jobs=1),
         float(order_weight(part).sum()),
-        largest_of(part, loss),
     )
 
 

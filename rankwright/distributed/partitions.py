@@ -1,6 +1,6 @@
 """Data in partitions of whole queries, on the workers of a Dask cluster.
 
-``partitions(source)`` takes Dask arrays and frames, folders and patterns of files (Parquet, LETOR
+`Partitions.of` takes Dask arrays and frames, folders and patterns of files (Parquet, LETOR
 text, csv), stores and `RankingData`. Each query is in one partition. Partitions are futures that
 Dask computes again from their source if a worker is lost, so files and stores must be readable from
 every worker.
@@ -18,7 +18,8 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import registry
-from rankwright.core.types import I64, AnyArray, Loss
+from rankwright.core.types import I64, AnyArray
 from rankwright.data.files import load
 from rankwright.data.formats import format_of
 from rankwright.data.frames import (
@@ -54,11 +55,9 @@ from rankwright.distributed.cluster import (
     Cluster,
     LocalBackend,
     connected,
-    import_delayed,
     large_graphs,
-    packed,
     still_open,
-    unpacked,
+    unchanged,
 )
 from rankwright.errors import DataError, UsageError
 
@@ -92,11 +91,6 @@ class Shape:
     sizes: I64
     row_bytes: float
 
-    @property
-    def has_text_ids(self) -> bool:
-        """Whether query ids are texts."""
-        return self.qid.dtype.kind in "USO"
-
 
 def shape_of(part: RankingData | None) -> Shape | None:
     """Return the shape of a partition, or None if it has no rows."""
@@ -115,7 +109,7 @@ def shape_of(part: RankingData | None) -> Shape | None:
 
 
 class Partitions:
-    """Partitions of whole queries, each a `RankingData` on a worker; made by `partitions`.
+    """Partitions of whole queries, each a `RankingData` on a worker; made by `Partitions.of`.
 
     Attributes
     ----------
@@ -197,14 +191,14 @@ class Partitions:
         as a pass over a partition.
         """
         shares = self._by_worker()
-        held = self.backend.call(
+        futures = self.backend.call(
             _on_rows,
             [function] * len(shares),
             [[rows[k] for k in numbers] for numbers, _ in shares],
             [threads for _, threads in shares],
         )
         results: list[Any] = [None] * len(rows)
-        for (numbers, _), values in zip(shares, self.backend.results(held), strict=True):
+        for (numbers, _), values in zip(shares, self.backend.results(futures), strict=True):
             for k, value in zip(numbers, values, strict=True):
                 results[k] = value
         return results
@@ -228,7 +222,9 @@ class Partitions:
                 worker = min(near[k], key=lambda w: load[w])
                 load[worker] += float(sizes.sum()) / threads[worker]
                 numbers[worker].append(k)
-            self._shares = [(own, threads[worker]) for worker, own in numbers.items() if own]
+            self._shares = [
+                (shares, threads[worker]) for worker, shares in numbers.items() if shares
+            ]
         return self._shares
 
     def local(self) -> Partitions:
@@ -246,8 +242,48 @@ class Partitions:
     def of(
         cls, source: Any, *, client: Any = None, n_parts: int | None = None, **options: Any
     ) -> Partitions:
-        """See `partitions`."""
-        return partitions(source, client=client, n_parts=n_parts, **options)
+        """Return ``source`` in partitions of whole queries on the workers.
+
+        Parameters
+        ----------
+        source
+            `Partitions`; `RankingData`; a tuple ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``
+            of Dask arrays; a Dask frame; the path of a store; a file, or a folder or pattern of
+            files.
+        client : distributed.Client
+            The cluster; by default the last client that was created.
+        n_parts
+            Number of partitions; by default that of the source, and for stores and `RankingData`
+            one per 65,536 documents. Results depend on the partitions, but not on the number of
+            workers.
+        **options
+            For files, those of the format's reader and ``format``; for frames, the names of columns
+            (``qid``, ``label``, ``features``, ``drop``, ``query_weight``, ``sample_weight``,
+            ``doc_id``, ``group``, ``position``), by default their usual names; for arrays,
+            ``sample_weight`` and ``query_weight``, both with one value per row.
+        """
+        if isinstance(source, Partitions):
+            _refuse_other_parts(source, client, n_parts, options)
+            return source
+        build: Callable[..., Partitions]
+        if isinstance(source, RankingData):
+            build = data_in_parts
+        elif isinstance(source, tuple) and len(source) in (3, 4):
+            build = arrays_in_parts
+        elif isinstance(source, str | Path) and is_store(source):
+            build = store_in_parts
+        elif isinstance(source, str | Path) or (
+            isinstance(source, list) and all(isinstance(path, str | Path) for path in source)
+        ):
+            build = files_in_parts
+        elif hasattr(source, "to_delayed") and hasattr(source, "columns"):
+            build = frame_in_parts
+        else:
+            raise UsageError(
+                f"{type(source).__name__} is not data for a cluster: give RankingData, Dask arrays "
+                "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
+            )
+        return build(Cluster(connected(client)), source, n_parts, options)
 
     @classmethod
     def build(
@@ -266,7 +302,7 @@ class Partitions:
             raise DataError("there are no rows in any part of the data.")
         parts, names, shapes = ([column[k] for k in filled] for column in (parts, names, shapes))
         width = _common_width(shapes, names, pad=pad)
-        as_text = any(s.has_text_ids for s in shapes) and not all(s.has_text_ids for s in shapes)
+        as_text = len({shape.qid.dtype.kind in "USO" for shape in shapes}) > 1
         categories = joined_categories([shape.categories for shape in shapes])
         if as_text or any((s.n_features, s.categories) != (width, categories) for s in shapes):
             changes = [width] * len(parts), [as_text] * len(parts), [categories] * len(parts)
@@ -279,64 +315,19 @@ class Partitions:
         return cls(backend, parts, shapes)
 
 
-def partitions(
-    source: Any, *, client: Any = None, n_parts: int | None = None, **options: Any
-) -> Partitions:
-    """Return ``source`` as partitions of whole queries on the workers.
-
-    Parameters
-    ----------
-    source
-        `Partitions`; `RankingData`; a tuple ``(X, y, qid)`` or ``(X, y, qid, sample_weight)`` of
-        Dask arrays; a Dask frame; the path of a store; a file, or a folder or pattern of files.
-    client : distributed.Client
-        The cluster; by default the last client that was created.
-    n_parts
-        Number of partitions; by default that of the source, and for stores and `RankingData` one
-        per 65,536 documents. Results depend on the partitions, but not on the number of workers.
-    **options
-        For files, those of the format's reader and ``format``; for frames, the names of columns
-        (``qid``, ``label``, ``features``, ``drop``, ``query_weight``, ``sample_weight``,
-        ``doc_id``, ``group``, ``position``), by default their usual names; for arrays,
-        ``sample_weight`` and ``query_weight``, both with one value per row.
-    """
-    if isinstance(source, Partitions):
-        _refuse_other_parts(source, client, n_parts, options)
-        return source
-    build: Callable[..., Partitions]
-    if isinstance(source, RankingData):
-        build = data_in_parts
-    elif isinstance(source, tuple) and len(source) in (3, 4):
-        build = arrays_in_parts
-    elif isinstance(source, str | Path) and is_store(source):
-        build = store_in_parts
-    elif isinstance(source, str | Path) or (
-        isinstance(source, list) and all(isinstance(path, str | Path) for path in source)
-    ):
-        build = files_in_parts
-    elif hasattr(source, "to_delayed") and hasattr(source, "columns"):
-        build = frame_in_parts
-    else:
-        raise UsageError(
-            f"{type(source).__name__} is not data for a cluster: give RankingData, Dask arrays "
-            "(X, y, qid), a Dask frame, a store, or a folder or pattern of files."
-        )
-    return build(Cluster(connected(client)), source, n_parts, options)
-
-
 def _refuse_other_parts(
     parts: Partitions, client: Any, n_parts: int | None, options: dict[str, Any]
 ) -> None:
     """Refuse arguments that only have a meaning when partitions are built."""
-    given = [
+    arguments = [
         *(["client"] if client is not None and client is not parts.client else []),
         *(["n_parts"] if n_parts is not None else []),
         *options,
     ]
-    if given:
+    if arguments:
         raise UsageError(
-            f"{given[0]} is given where Partitions are made, and these are made already; give it "
-            "to Partitions.of."
+            f"{arguments[0]} is given where Partitions are made, and these are made already; "
+            "give it to Partitions.of."
         )
 
 
@@ -461,29 +452,24 @@ def check_memory(
     """Raise if a query, or the queries of a span, need more memory than a worker has."""
     if limit is None:
         return
+    from dask.utils import format_bytes
+
     largest = int(np.argmax(sizes))
-    if sizes[largest] * row_bytes > limit:
+    size = int(sizes[largest] * row_bytes)
+    if size > limit:
         raise DataError(
-            f"query {qid[largest]} has {sizes[largest]} documents, about "
-            f"{shown_size(sizes[largest] * row_bytes)}, which no worker can hold (the memory limit "
-            f"is {shown_size(limit)}); give workers more memory, or leave the query out."
+            f"query {qid[largest]} has {sizes[largest]} documents, about {format_bytes(size)}, "
+            f"which no worker can hold (the memory limit is {format_bytes(limit)}); give workers "
+            "more memory, or leave the query out."
         )
     for lo, hi in spans:
-        size = float(sizes[lo:hi].sum()) * row_bytes
+        size = int(sizes[lo:hi].sum() * row_bytes)
         if size > limit:
             raise DataError(
-                f"the part that begins with query {qid[lo]} takes about {shown_size(size)}, "
-                f"more than a worker can hold (the memory limit is {shown_size(limit)}); give more "
-                "parts (n_parts=...) or workers more memory."
+                f"the part that begins with query {qid[lo]} takes about {format_bytes(size)}, "
+                f"more than a worker can hold (the memory limit is {format_bytes(limit)}); give "
+                "more parts (n_parts=...) or workers more memory."
             )
-
-
-def shown_size(size: float) -> str:
-    """Return a number of bytes as text: "1.53 GB"."""
-    for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
-        if size >= 1000**power:
-            return f"{size / 1000**power:.3g} {unit}"
-    return f"{size:.0f} bytes"
 
 
 # --- data of this process, and stores ---------------------------------------------------------
@@ -498,7 +484,7 @@ def data_in_parts(
     row_bytes = sys.getsizeof(data) / max(1, data.n_documents)
     check_memory(data.qid, data.sizes, spans, row_bytes, backend.memory_limit())
     with large_graphs():
-        parts = backend.spread(unpacked, [packed(consecutive(data, *span)) for span in spans])
+        parts = backend.spread(unchanged, [consecutive(data, *span) for span in spans])
     return Partitions.build(backend, parts, _numbered("part", parts))
 
 
@@ -510,19 +496,9 @@ def store_in_parts(
         options.pop("format", None)
     _refuse_options("a store", options)
     folder = str(Path(path).absolute())
-    spans = store_spans(folder, n_parts)
-    parts = backend.spread(read_span, [folder] * len(spans), spans)
+    spans = query_spans(Store().read(folder).sizes, n_parts)
+    parts = backend.spread(Store().read_queries, [folder] * len(spans), *zip(*spans, strict=True))
     return Partitions.build(backend, parts, _numbered("range", parts))
-
-
-def store_spans(folder: str, n_parts: int | None) -> list[tuple[int, int]]:
-    """Return the ranges of queries of the partitions of a store."""
-    return query_spans(Store().read(folder).sizes, n_parts)
-
-
-def read_span(folder: str, span: tuple[int, int]) -> RankingData:
-    """Map a range of queries of a store on a worker."""
-    return Store().read_queries(folder, *span)
 
 
 # --- Dask collections ------------------------------------------------------------------------
@@ -532,6 +508,8 @@ def arrays_in_parts(
     backend: Cluster, arrays: tuple[Any, ...], n_parts: int | None, options: dict[str, Any]
 ) -> Partitions:
     """Move the borders of blocks to the ends of queries, and take each block as a partition."""
+    from dask.delayed import delayed
+
     _refuse_options("Dask arrays", options, but=_WEIGHTS)
     columns = {**dict(zip(("X", "y", "qid", "sample_weight"), arrays, strict=False)), **options}
     X = columns.pop("X")
@@ -558,10 +536,9 @@ def arrays_in_parts(
     rows = tuple(int(sizes[lo:hi].sum()) for lo, hi in spans)
     blocks = {"X": X.rechunk((rows, -1)).to_delayed().ravel()}
     blocks |= {name: values.rechunk((rows,)).to_delayed() for name, values in columns.items()}
-    delayed = import_delayed()
     parts = [
-        delayed(part_of_arrays)({name: column[k] for name, column in blocks.items()})
-        for k in range(len(rows))
+        delayed(part_of_arrays)(dict(zip(blocks, part, strict=True)))
+        for part in zip(*blocks.values(), strict=True)
     ]
     futures = backend.client.compute(parts)
     return Partitions.build(backend, futures, _numbered("block", futures))
@@ -569,9 +546,8 @@ def arrays_in_parts(
 
 def _queries_of_blocks(backend: Cluster, qid: Any) -> tuple[AnyArray, I64, I64]:
     """Return the queries of a Dask array of ids: id, number of rows, and first block."""
-    delayed = import_delayed()
-    runs = [delayed(_runs)(block) for block in qid.to_delayed()]
-    ids, lengths = zip(*backend.results(backend.client.compute(runs)), strict=True)
+    runs = backend.call(_runs, backend.client.compute(list(qid.to_delayed())))
+    ids, lengths = zip(*backend.results(runs), strict=True)
     block = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
     id_of_run = np.concatenate(ids)
     is_first = np.concatenate(([True], id_of_run[1:] != id_of_run[:-1]))
@@ -601,6 +577,8 @@ def frame_in_parts(
     backend: Cluster, frame: Any, n_parts: int | None, options: dict[str, Any]
 ) -> Partitions:
     """Take each partition of a frame, shuffled by query if a query is in several."""
+    from dask.utils import M
+
     known = {*USUAL_NAMES, "features", "drop"}
     for name in options:
         if name not in known:
@@ -609,21 +587,14 @@ def frame_in_parts(
     columns = [str(name) for name in frame.columns]
     features, drop = options.get("features"), options.get("drop", ())
     roles, wanted = choose_columns(columns, given, features=features, drop=drop)
-    delayed = import_delayed()
-    ids = [delayed(_unique)(part) for part in frame[roles["qid"]].to_delayed()]
-    queries = [query for part in backend.results(backend.client.compute(ids)) for query in part]
-    if len(set(queries)) < len(queries):
+    ids_of_parts = frame[roles["qid"]].map_partitions(M.drop_duplicates)
+    (ids,) = backend.results([backend.client.compute(ids_of_parts)])
+    if ids.duplicated().any():
         # By tasks: the order of rows is then the same in each run.
         frame = frame.shuffle(on=roles["qid"], shuffle_method="tasks")
-    parts = [delayed(part_of_frame)(part, roles, wanted) for part in frame.to_delayed()]
-    futures = backend.client.compute(parts)
-    names = _numbered("partition", futures)
-    return Partitions.build(backend, futures, names, n_parts=n_parts)
-
-
-def _unique(column: Any) -> list[Any]:
-    ids: list[Any] = column.unique().tolist()
-    return ids
+    read = partial(part_of_frame, roles=roles, features=wanted)
+    parts = backend.call(read, backend.client.compute(frame.to_delayed()))
+    return Partitions.build(backend, parts, _numbered("partition", parts), n_parts=n_parts)
 
 
 def part_of_frame(frame: Any, roles: dict[str, str], features: list[str]) -> RankingData | None:
@@ -641,7 +612,7 @@ def files_in_parts(
 ) -> Partitions:
     """Read each file of a folder, a pattern or a list on a worker."""
     paths, name, options = listed_files(files, options.pop("format", None), options)
-    parts = backend.spread(read_file, paths, [name] * len(paths), [options] * len(paths))
+    parts = backend.spread(partial(load, format=name, **options), paths)
     return Partitions.build(backend, parts, paths, n_parts=n_parts, pad=name == "letor")
 
 
@@ -663,7 +634,7 @@ def listed_files(
     name = names.pop()
     chosen = dict(options)
     if name == "letor" and chosen.get("zero_based", "auto") == "auto":
-        chosen["zero_based"] = _counts_from_zero(paths, chosen)
+        chosen["zero_based"] = _counts_from_zero(paths)
     return [str(path) for path in paths], name, chosen
 
 
@@ -691,12 +662,10 @@ def _natural_order(path: Path) -> list[Any]:
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
 
 
-def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
+def _counts_from_zero(paths: list[Path]) -> bool:
     """Return whether feature ids start at 0, from the first file that has features."""
-    known = {field.name for field in fields(ReadOptions)}  # the reader refuses unknown ones
-    reading = ReadOptions(**{name: value for name, value in options.items() if name in known})
     for path in paths:
-        reader = BlockReader(display_name(path), reading)
+        reader = BlockReader(display_name(path), ReadOptions())
         with open_bytes(path) as stream:
             for number, block in enumerate(stream_blocks(stream, 1 << 16)):
                 reader.survey(Text(block, starts_file=number == 0))
@@ -705,21 +674,9 @@ def _counts_from_zero(paths: list[Path], options: Mapping[str, Any]) -> bool:
     return False
 
 
-def read_file(path: str, name: str, options: dict[str, Any]) -> RankingData:
-    """Read one file on a worker."""
-    return load(path, format=name, **options)
-
-
 # --- the maximum that some losses need -------------------------------------------------------
 
 
-def largest_of(part: RankingData, loss: Loss) -> float | None:
-    """Return the maximum of a partition for losses with the trait ``largest``, otherwise None."""
-    surveyed: Any = loss
-    return float(surveyed.largest(part)) if loss.traits.largest else None
-
-
-def largest_of_all(data: Partitions, loss: Loss) -> float | None:
+def largest_of_all(data: Partitions, loss: Any) -> float | None:
     """Return the maximum of all partitions for losses with the trait ``largest``."""
-    values = [value for value in data.map(largest_of, loss) if value is not None]
-    return max(values, default=None)
+    return float(max(data.map(loss.largest))) if loss.traits.largest else None

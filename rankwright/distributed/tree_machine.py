@@ -6,9 +6,8 @@ partitions, and another network continues.
 
     python -m rankwright.distributed.tree_machine
 
-prints the port on which it accepts calls, from this machine only and with the key that it reads
-from standard input. It ends if that input is closed, as by the end of its worker, and after 15
-minutes without a call.
+reads calls from standard input and writes their results to standard output. It ends if that input
+is closed, as by the end of its worker, and after 15 minutes without a call.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
-from multiprocessing.connection import Listener
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from scipy import sparse
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
-from rankwright.models.boosting import Boost, Descent
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import (
     BIN_ROWS,
@@ -59,6 +58,8 @@ class TreeMachine:
         Rows that define the bins; the same on all machines.
     largest
         Maximum over all the data, for losses with the trait.
+    losses
+        State of the losses of a resumed run.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class TreeMachine:
         seed: int,
         n_jobs: int,
         largest: float | None = None,
+        losses: Mapping[str, AnyArray] | None = None,
     ) -> None:
         self._model, self._loss, self._start, self._sample = model, loss, start, sample
         self._seed, self._n_jobs, self._largest = seed, n_jobs, largest
+        self._losses = losses
         self._parts: list[tuple[int, int, RankingData]] = []
 
     def add(self, number: int, first: int, part: RankingData) -> None:
@@ -89,6 +92,7 @@ class TreeMachine:
             largest=self._largest,
             n_jobs=self._n_jobs,
         )
+        self._descents.load_state(self._losses or {})
         with socket.socket() as free:
             free.bind(("", 0))
             return int(free.getsockname()[1])
@@ -139,10 +143,6 @@ class TreeMachine:
     def state(self) -> dict[str, AnyArray]:
         """Return the state of the losses after the rounds so far."""
         return self._descents.state()
-
-    def load_state(self, state: Mapping[str, AnyArray]) -> None:
-        """Restore the state that the losses had in another network."""
-        self._descents.load_state(state)
 
     def _lightgbm_params(self, data: list[RankingData]) -> dict[str, Any]:
         params = lightgbm_params(self._model, data[0], self._seed, self._n_jobs)
@@ -203,24 +203,29 @@ class PartDescents:
         self.values: list[dict[int, float]] = []
         self._numbers = [number for number, *_ in parts]
         self._runs: list[Descent] = []
-        boost = Boost.of(model)
         for number, first, part in parts:
-            own = int(stream(seed, "part", number).integers(2**62))
-            run = boost.start(
-                loss, part, largest=largest, first_query=first, seed=own, n_jobs=n_jobs
+            part_seed = int(stream(seed, "part", number).integers(2**62))
+            run = Descent(
+                model,
+                loss,
+                part,
+                seed=part_seed,
+                n_jobs=n_jobs,
+                largest=largest,
+                first_query=first,
             )
             self._runs.append(run)
         self._ends = np.cumsum([part.n_documents for *_, part in parts])
         one_query = parts[0][2].select([0])  # columns are the same for all partitions
-        self._common = boost.start(loss, one_query, seed=seed, n_jobs=n_jobs)
+        self._common = Descent(model, loss, one_query, seed=seed, n_jobs=n_jobs)
 
     def step(self, t: int, scores: F64) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
         """Return the loss at ``scores`` and the gradient and curvature of round ``t``."""
-        found = [
-            run.step(t, own)
-            for run, own in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
+        steps = [
+            run.step(t, part_scores)
+            for run, part_scores in zip(self._runs, np.split(scores, self._ends[:-1]), strict=True)
         ]
-        values, gradients, curvatures = zip(*found, strict=True)
+        values, gradients, curvatures = zip(*steps, strict=True)
         self.values.append(dict(zip(self._numbers, values, strict=True)))
         return sum(values), np.concatenate(gradients), np.concatenate(curvatures)
 
@@ -236,12 +241,12 @@ class PartDescents:
             for name, array in run.state().items()
         }
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
+    def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Restore this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
             prefix = f"{number}."
             run.load_state(
-                {k.removeprefix(prefix): v for k, v in kept.items() if k.startswith(prefix)}
+                {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             )
 
     @property
@@ -254,47 +259,56 @@ class PartDescents:
 
 
 def main() -> None:
-    """Accept calls until the caller closes the connection."""
+    """Answer calls until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
-    key = sys.stdin.buffer.read(32)
-    threading.Thread(target=_end_with_worker, daemon=True).start()
-    with Listener(("127.0.0.1", 0), authkey=key) as listener:
-        sys.stdout.write(f"{listener.address[1]}\n")
-        sys.stdout.flush()
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there too
-        _import_lightgbm()  # while the worker does other work
-        with listener.accept() as caller:
-            answer_calls(caller)
+    results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # LightGBM writes there
+    calls: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_calls, args=(calls,), daemon=True).start()
+    _import_lightgbm()  # while the worker does other work
+    answer_calls(calls, results)
 
 
-def answer_calls(caller: Any) -> None:
-    """Build a machine and call its methods for the caller."""
+def answer_calls(calls: SimpleQueue[bytes], results: BinaryIO) -> None:
+    """Build a machine and call its methods, until there has been no call for too long."""
     machine: TreeMachine | None = None
-    while caller.poll(_IDLE):
+    while True:
         try:
-            name, args = receive(caller)
-            if name == "begin":
-                machine, answer = TreeMachine(*args), None
-            else:
-                answer = getattr(machine, name)(*args)
-            answer = True, answer
-        except EOFError:
+            call = calls.get(timeout=_IDLE)
+        except Empty:
             return
+        try:
+            name, args = pickle.loads(call)  # noqa: S301
+            if name == "begin":
+                machine, result = TreeMachine(*args), None
+            else:
+                result = getattr(machine, name)(*args)
+            send(results, (True, result))
         except Exception as error:
-            answer = False, error
-        send(caller, answer)
+            send(results, (False, error))
 
 
-def send(connection: Any, value: Any) -> None:
+def _read_calls(calls: SimpleQueue[bytes]) -> None:
+    """Read calls; exit at the end of standard input, even if LightGBM does not return."""
+    try:
+        while True:
+            calls.put(pickle.load(sys.stdin.buffer))  # noqa: S301
+    finally:
+        os._exit(1)
+
+
+def send(file: BinaryIO, value: Any) -> None:
     """Send a value; cloudpickle also sends losses that are defined in a user's script."""
     import cloudpickle  # type: ignore[import-untyped]
 
-    connection.send_bytes(cloudpickle.dumps(value, protocol=5))
+    # A message is bytes: the next one can be read even if this value cannot be built.
+    pickle.dump(cloudpickle.dumps(value, protocol=5), file, protocol=5)
+    file.flush()
 
 
-def receive(connection: Any) -> Any:
+def receive(file: BinaryIO) -> Any:
     """Return a value that the other side sent."""
-    return pickle.loads(connection.recv_bytes())  # noqa: S301
+    return pickle.loads(pickle.load(file))  # noqa: S301
 
 
 def _import_lightgbm() -> None:
@@ -309,12 +323,6 @@ def _import_lightgbm() -> None:
     finally:
         for name in hidden:
             del sys.modules[name]
-
-
-def _end_with_worker() -> None:
-    """Exit at the end of standard input, even if LightGBM does not return."""
-    sys.stdin.buffer.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

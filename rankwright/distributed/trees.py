@@ -28,14 +28,12 @@ import math
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Client as Connection
-from secrets import token_bytes
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -49,10 +47,10 @@ from rankwright.distributed.cluster import PATIENCE, ClusterError, import_distri
 from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import receive, send
 from rankwright.errors import RankwrightError, UsageError
-from rankwright.models.boosting import Boost
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import BIN_ROWS
-from rankwright.models.trees import GrownTrees, Trees
+from rankwright.models.trees import GrownTrees, Trees, unpack, without_prefix
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -98,7 +96,12 @@ class PartitionedTrees:
 
         ``n_jobs`` is the number of threads of each worker; by default Dask's.
         """
-        _refuse(self.model)
+        self.model.check()
+        if self.model.direction != "gradient":
+            raise UsageError(
+                f"direction='{self.model.direction}' needs the gradients of all documents in one "
+                "place; leave it out on a cluster."
+            )
         model = self.model.resolve(data.n_documents, data.n_queries)
         every = EVERY if self.checkpoint is None else min(EVERY, self.checkpoint.every)
         largest = largest_of_all(data, loss)
@@ -106,8 +109,8 @@ class PartitionedTrees:
             start = Forest.empty(data.n_features, offset=_best_constant(loss, data, largest))
         grown, losses = GrownTrees(start.as_sum()), {}
         if resume is not None:
-            grown = GrownTrees.restore(start.as_sum(), resume)
-            losses = {k.removeprefix(_LOSS): v for k, v in resume.items() if k.startswith(_LOSS)}
+            grown.trees.extend(unpack(resume, Forest.empty(data.n_features)))
+            losses = without_prefix(_LOSS, resume)
         yield from grown.earlier_rounds()
         scores: Any = None if valid is None else grown.model()().running_scores(valid.X)
         network = TreeNetwork(model, loss, data, random_state, n_jobs, largest)
@@ -130,22 +133,24 @@ class PartitionedTrees:
                     if tree is not None and valid is not None:
                         scores = scores + tree.scores(valid.X)
                     state = partial(_state, grown, losses) if number == len(trees) else None
-                    yield Round(grown.next, value, scores, grown.model(), state)
+                    yield Round(grown.n_rounds, value, scores, grown.model(), state)
                 if len(trees) < rounds:  # no tree can grow any more
                     break
         finally:
             network.close()
         if not grown.trees:
-            yield Round(grown.next, math.nan, scores, grown.model())
+            yield Round(grown.n_rounds, math.nan, scores, grown.model())
 
     def _failure(self, grown: GrownTrees, error: Exception, times: int) -> str:
         """Return the error message at the end of a run."""
         in_a_row = f", {times} times in a row" if times > 1 else ""
-        kept = self.checkpoint
+        checkpoint = self.checkpoint
         advice = "No checkpoint was written; begin again, with one."
-        if kept is not None and kept.last_round:
-            advice = f"{kept.folder} has the trees up to round {kept.last_round}; resume it."
-        return f"trees cannot grow beyond round {grown.next}: {error}{in_a_row}. {advice}"
+        if checkpoint is not None and checkpoint.last_round:
+            advice = (
+                f"{checkpoint.folder} has the trees up to round {checkpoint.last_round}; resume it."
+            )
+        return f"trees cannot grow beyond round {grown.n_rounds}: {error}{in_a_row}. {advice}"
 
 
 def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -156,22 +161,13 @@ def _state(grown: GrownTrees, losses: Mapping[str, AnyArray]) -> dict[str, AnyAr
 # --- before the first tree ---------------------------------------------------------------------
 
 
-def _refuse(model: Trees) -> None:
-    """Raise for options that need all the data in one process."""
-    if model.direction != "gradient":
-        raise UsageError(
-            f"direction='{model.direction}' needs the gradients of all documents in one place; "
-            "leave it out on a cluster."
-        )
-
-
 def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float:
     """Return the initial score, as `Descent.best_constant` does for one data set."""
     if loss.traits.shift_invariant:
         return 0.0
-    n = len(data)
-    held = data.backend.call(_at_zero, data.parts, data.first_queries, [loss] * n, [largest] * n)
-    gradients, curvatures = zip(*data.backend.results(held), strict=True)
+    parts = zip(data.parts, data.first_queries, strict=True)
+    sums = data.map_rows(_at_zero, [(*part, loss, largest) for part in parts])
+    gradients, curvatures = zip(*sums, strict=True)
     total = sum(curvatures)
     return -sum(gradients) / total if total > 0.0 else 0.0
 
@@ -179,7 +175,7 @@ def _best_constant(loss: Loss, data: Partitions, largest: float | None) -> float
 def _at_zero(
     part: RankingData, first: int, loss: Loss, largest: float | None
 ) -> tuple[float, float]:
-    return Boost().start(loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
+    return Descent(Trees(), loss, part, largest=largest, first_query=first, n_jobs=1).at_zero()
 
 
 # --- processes of the workers ------------------------------------------------------------------
@@ -192,36 +188,29 @@ class NetworkBrokenError(Exception):
 
 
 MACHINES: dict[tuple[str, str], Machine] = {}  # by run and worker
-_ended: set[str] = set()  # runs; a machine may start after the end of its run
-_lock = threading.Lock()  # of both
 
 
 class Machine:
     """The process of this worker."""
 
     def __init__(self) -> None:
-        self._key = token_bytes(32)
         self._calling = threading.Lock()
-        self._connection: Any = None
         self._process = subprocess.Popen(
             [sys.executable, "-m", "rankwright.distributed.tree_machine"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        assert self._process.stdin is not None
-        self._process.stdin.write(self._key)
-        self._process.stdin.flush()
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call a method of its `TreeMachine`; the first call waits for the process."""
+        """Call a method of its `TreeMachine`."""
+        calls: Any = self._process.stdin
+        results: Any = self._process.stdout
         try:
             with self._calling:
-                if self._connection is None:
-                    self._connection = self._connect()
-                send(self._connection, (name, args))
-                has_result, result = receive(self._connection)
-        except (EOFError, OSError, ValueError):  # ValueError: `end` has closed the pipe
+                send(calls, (name, args))
+                has_result, result = receive(results)
+        except (EOFError, OSError, ValueError, UnpicklingError):  # ValueError: closed by `end`
             raise NetworkBrokenError("the process beside a worker ended") from None
         if not has_result:
             raise result
@@ -230,32 +219,13 @@ class Machine:
     def end(self) -> None:
         """Kill the process, even during a call, which then raises."""
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        with self._calling:
-            if self._connection is not None:
-                self._connection.close()
-
-    def _connect(self) -> Any:
-        assert self._process.stdout is not None
-        port = self._process.stdout.readline()
-        if not port:
-            raise NetworkBrokenError("the process beside a worker did not start")
-        return Connection(("127.0.0.1", int(port)), authkey=self._key)
+        with self._calling, suppress(BrokenPipeError), self._process:  # closes the pipes
+            pass
 
 
 def start_machine(run: str) -> None:
     """Start the process of a worker, without waiting for it."""
-    machine = Machine()
-    with _lock:
-        is_late = run in _ended
-        if not is_late:
-            MACHINES[run, _worker_address()] = machine
-    if is_late:
-        machine.end()
-        raise NetworkBrokenError("the network was given up before it began")
+    MACHINES[run, _worker_address()] = Machine()
 
 
 def begin_machine(
@@ -276,10 +246,8 @@ def call_machine(run: str, name: str, args: tuple[Any, ...]) -> Any:
 
 
 def end_machine(run: str, dask_worker: Any) -> None:
-    """End the process of a run, even if it has not started yet."""
-    with _lock:
-        _ended.add(run)
-        machine = MACHINES.pop((run, dask_worker.address), None)
+    """End the process of a run."""
+    machine = MACHINES.pop((run, dask_worker.address), None)
     if machine is not None:
         machine.end()
 
@@ -342,7 +310,7 @@ class TreeNetwork:
         """
         if self._run is None:
             self._begin(grown, losses)
-        args = [(grown.next, rounds, number == 0) for number in range(len(self._workers))]
+        args = [(grown.n_rounds, rounds, number == 0) for number in range(len(self._workers))]
         by_machine, trees = zip(*self._call_all("grow", args), strict=True)
         values = []
         for of_machines in zip(*by_machine, strict=True):
@@ -373,26 +341,21 @@ class TreeNetwork:
         firsts = self._data.first_queries
         for worker, indices in parts_of.items():
             n_jobs = self._n_jobs or threads[worker]
-            plan = (self._model, self._loss, forest, self._sample, self._seed, n_jobs)
+            plan = self._model, self._loss, forest, self._sample, self._seed, n_jobs
             numbers = [(number, firsts[number]) for number in indices]
             parts = [self._data.parts[number] for number in indices]
-            calls.append(((*plan, self._largest), numbers, parts))
+            calls.append(((*plan, self._largest, losses), numbers, parts))
         ports = self._together(begin_machine, calls)
-        if losses:
-            self._call_all("load_state", [(losses,)] * len(self._workers))
         hosts = [urlsplit(worker).hostname or "127.0.0.1" for worker in self._workers]
         machines = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=True))
         self._call_all("join", [(machines, port) for port in ports])
 
     def _wait_for_workers(self) -> dict[str, int]:
         """Return the workers and their threads; wait a little if some were lost."""
-        began = time.monotonic()
-        while True:
-            threads = _threads(self._client)
-            waited = time.monotonic() - began
-            if len(threads) >= max(1, self._most) or waited > (_RESTART if threads else PATIENCE):
-                break
-            time.sleep(_INTERVAL / 4)
+        for count, seconds in ((max(1, self._most), _RESTART), (1, PATIENCE)):
+            with suppress(TimeoutError):
+                self._client.wait_for_workers(count, timeout=seconds)
+        threads = _threads(self._client)
         if not threads:
             raise NoWorkerError("no worker is left")
         self._most = max(self._most, len(threads))

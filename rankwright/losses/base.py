@@ -107,9 +107,9 @@ class KernelLoss:
             self._indptr = present.indptr
             self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
         self._args = args if scratch is None else (*args, None)
-        self._n_documents = data.n_documents
+        self._n_documents = len(data.y)
         self._weight = order_weight(data)
-        self._per_query = np.zeros(data.n_queries)
+        self._per_query = np.zeros(len(self._weight))
         self._curvature = curvature
         self._n_jobs = n_jobs
         self._at: F64 | None = None  # where the Hessian is asked for: the scores of the last grad
@@ -167,19 +167,8 @@ class KernelLoss:
         if self._left:
             self._run(self._at, np.empty(len(v)), NOTHING)
             self._left = False
-        turned = self._scratch(out)
-        map_ranges(
-            self._hessian,
-            self._ranges,
-            self._indptr,
-            self._seen(self._at),
-            *self._args,
-            self._weight,
-            self._seen(v),
-            turned,
-            n_jobs=self._n_jobs,
-        )
-        self._put(turned, out)
+        seen = v if self._present is None else v[self._present[0]]
+        self._call(self._hessian, self._at, seen, out)
 
     def on_device(self, torch: Any) -> DeviceLoss:
         """Return the loss on a GPU, in torch's memory, or say why its kernels cannot run there."""
@@ -236,36 +225,31 @@ class KernelLoss:
     def _run(self, s: F64, grad: F64, curv: F64) -> float:
         if self._beyond_limit(s, grad, curv, self._per_query):
             return np.nan
-        own_grad, own_curv = self._scratch(grad), self._scratch(curv)
-        map_ranges(
-            self._kernel,
-            self._ranges,
-            self._indptr,
-            self._seen(s),
-            *self._args,
-            self._weight,
-            self._per_query,
-            own_grad,
-            own_curv,
-            n_jobs=self._n_jobs,
-        )
-        self._put(own_grad, grad)
-        self._put(own_curv, curv)
+        self._call(self._kernel, s, self._per_query, grad, curv)
         return ordered_sum(self._per_query)
 
-    def _seen(self, s: F64) -> F64:
-        """Return the part of ``s`` that the kernels see."""
-        return s if self._present is None else s[self._present[0]]
-
-    def _scratch(self, out: F64) -> F64:
-        """Return what the kernels write to in place of ``out``."""
-        return out if self._present is None or not len(out) else np.empty(len(self._present[0]))
-
-    def _put(self, found: F64, out: F64) -> None:
-        """Put what the kernels wrote into its rows of ``out``, and 0 into the others."""
-        if self._present is not None and len(out):
-            out[:] = 0.0
-            out[self._present[0]] = found
+    def _call(self, kernel: Callable[..., None], s: F64, vector: F64, *out: F64) -> None:
+        """Call a kernel for all queries; write 0 to the rows of absent documents in ``out``."""
+        parts: Sequence[F64] = out
+        if self._present is not None:
+            rows = self._present[0]
+            s, parts = s[rows], [np.empty(len(rows) if len(array) else 0) for array in out]
+        map_ranges(
+            kernel,
+            self._ranges,
+            self._indptr,
+            s,
+            *self._args,
+            self._weight,
+            vector,
+            *parts,
+            n_jobs=self._n_jobs,
+        )
+        if self._present is not None:
+            for part, array in zip(parts, out, strict=True):
+                if len(array):
+                    array[:] = 0.0
+                    array[rows] = part
 
 
 def check_lengths(n_documents: int, *arrays: F64) -> None:
@@ -370,11 +354,12 @@ def order_weight(data: RankingData) -> F64:
     >>> order_weight(data)
     array([1., 0.])
     """
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
+    n_queries = len(data.indptr) - 1
+    weight = np.ones(n_queries) if data.query_weight is None else data.query_weight.copy()
     present = document_weight(data) > 0.0
-    filled = data.sizes > 0
+    filled = np.diff(data.indptr) > 0
     starts = data.indptr[:-1][filled]
-    differs = np.zeros(data.n_queries, bool)
+    differs = np.zeros(n_queries, bool)
     if len(starts):
         low = np.minimum.reduceat(np.where(present, data.y, np.inf), starts)
         high = np.maximum.reduceat(np.where(present, data.y, -np.inf), starts)
@@ -394,7 +379,7 @@ def document_weight(data: RankingData) -> F64:
     >>> document_weight(data)
     array([1., 1.])
     """
-    return np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
+    return np.ones(len(data.y)) if data.sample_weight is None else data.sample_weight
 
 
 def present_documents(data: RankingData) -> RankingData:
@@ -403,7 +388,7 @@ def present_documents(data: RankingData) -> RankingData:
     For losses by rank, to which a document of weight 0 would still hold a place.
     """
     row = np.flatnonzero(document_weight(data) > 0.0)
-    if len(row) == data.n_documents:
+    if len(row) == len(data.y):
         return data
     begin = np.searchsorted(data.query_of_row()[row], np.arange(data.n_queries + 1))
     return without_features(data, begin.astype(np.int64), row)

@@ -177,27 +177,28 @@ class BoundDualSoftmax(KernelLoss):
         return super()._run(s, grad, curv) + 0.5 * self._ridge * float(self._effect @ self._effect)
 
     def _find_effect(self, s: F64) -> None:
-        """Bring the effects to the best for these scores, by Newton's method."""
-        grad, value = np.empty(len(s)), np.inf
+        """Set the effects to the minimiser for these scores, by Newton's method."""
+        grad = np.empty(len(s))
+        value = self._at_effect(s, grad)
         for _ in range(_MOST_STEPS):
-            value = self._at_effect(s, grad)
             slope = self._ridge * self._effect  # (2)
             slope += np.bincount(self._code, grad[self._rows], len(slope))
             slope[0] = 0.0
             if not np.abs(slope).max() > _TOLERANCE * self._clicks.sum():
-                return  # found, or the scores are not finite
+                return  # converged, or the scores are not finite
             step = self._newton_step(grad[self._rows], slope)
-            before, gain = self._effect.copy(), float(slope @ step)
+            before, value_before, gain = self._effect.copy(), value, float(slope @ step)
             for halving in range(_MOST_HALVINGS):
                 self._effect[:] = before - step * 0.5**halving
-                if self._at_effect(s, NOTHING) <= value - 1e-4 * gain * 0.5**halving:
+                value = self._at_effect(s, grad)
+                if value <= value_before - 1e-4 * gain * 0.5**halving:
                     break
             else:
                 self._effect[:] = before  # as good as the precision of the value allows
                 return
 
     def _at_effect(self, s: F64, grad: F64) -> float:
-        """Return the value with the present effects."""
+        """Return the value at the current effects, and write the gradient."""
         self._place_effect()
         return super()._run(s, grad, NOTHING) + 0.5 * self._ridge * float(
             self._effect @ self._effect

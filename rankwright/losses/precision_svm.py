@@ -14,7 +14,7 @@ precision at its number of relevant documents, where precision and recall are eq
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -70,7 +70,7 @@ class PrecisionSVM(Part):
 class _PrecisionByQuery(Precision):
     """Precision at a number of ranks of each query's own."""
 
-    ranks: I64
+    ranks: I64 = field(compare=False)  # an array has no hash
 
     def cut(self, judged: Judged) -> I64:  # noqa: ARG002
         return self.ranks

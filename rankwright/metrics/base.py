@@ -211,15 +211,17 @@ class Metric(ABC):
     # --- values ------------------------------------------------------------------------------
 
     def judge(self, data: RankingData, *, n_jobs: int | None = None) -> Judged:
-        """Return the grades of ``data`` as this metric sees them."""
-        return Judged(
-            data,
-            integer_grades=self.convention.integer_grades,
-            max_per_group=self.max_per_group,
-            gains=self.gains_by_grade,
-            float32_scores=self.convention.score_precision == "float32",
-            n_jobs=n_jobs,
-        )
+        """Return the grades of ``data`` as this metric uses them."""
+        return Judged(data, **self.judged_options(), n_jobs=n_jobs)
+
+    def judged_options(self) -> dict[str, Any]:
+        """Return the parameters of `Judged` for this metric."""
+        return {
+            "integer_grades": self.convention.integer_grades,
+            "max_per_group": self.max_per_group,
+            "gains": self.gains_by_grade,
+            "float32_scores": self.convention.score_precision == "float32",
+        }
 
     def values(self, ranked: Ranked, *, mean: bool | None = None) -> F64:
         """Return the value of each query; NaN: left out of the mean.
@@ -324,44 +326,46 @@ class PositionMetric(Metric):
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         judged = ranked.judged
-        self._sums(judged, ranked.grades, ranked.blocks(mean), out, ranked.map)
-        out /= judged.once(("scale", self), lambda: self.scale(judged))
+        kernel, arguments, scale = judged.once(("form", self), lambda: self.form(judged))
+        ranked.map(kernel, ranked.grades, ranked.blocks(mean), *arguments, out)
+        out /= scale
+
+    def form(self, judged: Judged) -> tuple[Callable[..., None], tuple[Any, ...], F64]:
+        """Return the kernel that computes the sums, its arguments, and the divisor of each query.
+
+        The kernel's first arguments are the range of queries, their boundaries, the grades by rank
+        and the ends of tie blocks; its last one is the output.
+        """
+        return weighted_sums, self.terms(judged), self.scale(judged)
 
     def best_sums(self, judged: Judged) -> F64:
         """Return the sum of (1) for the best list."""
+        out = np.empty(len(judged.sizes))
+        no_blocks = np.empty(0, np.int64)
+        judged.map_best(weighted_sums, judged.ideal, no_blocks, *self.terms(judged), out)
+        return out
 
-        def compute() -> F64:
-            out = np.empty(len(judged.sizes))
-            self._sums(judged, judged.ideal, np.empty(0, np.int64), out, judged.map_best)
-            return out
+    def terms(self, judged: Judged) -> tuple[int, F64, F64, I64]:
+        """Return the kind and levels of gains, the weights of ranks and the cut-offs of queries."""
 
-        found: F64 = judged.once(("best", self), compute)
-        return found
+        def compute() -> tuple[int, F64, F64, I64]:
+            kind, level = self.gain_rule(judged)
+            weights = self.weights(int(judged.best_sizes.max(initial=0)))
+            return kind, np.full(len(judged.sizes), level, np.float64), weights, self.cut(judged)
 
-    def _sums(
-        self, judged: Judged, grades: F64, blocks: I64, out: F64, over: Callable[..., None]
-    ) -> None:
-        arguments = judged.once(("arguments", self), lambda: self._arguments(judged))
-        over(weighted_sums, grades, blocks, *arguments, out)
-
-    def _arguments(self, judged: Judged) -> tuple[int, F64, F64, I64]:
-        kind, level = self.gain_rule(judged)
-        levels = np.full(len(judged.sizes), level, np.float64)
-        return kind, levels, self._table(judged), self.cut(judged)
+        terms: tuple[int, F64, F64, I64] = judged.once(("terms", self), compute)
+        return terms
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
-        kind, level = self.gain_rule(judged)
+        kind, level, _, _ = self.terms(judged)
         return judged.top < level if kind == BINARY else judged.top <= level
-
-    def _table(self, judged: Judged) -> F64:
-        return self.weights(int(judged.best_sizes.max(initial=0)))
 
     def swap_form(self, data: RankingData) -> SwapForm:
         """Return what it takes to know the effect of swapping two documents."""
         judged = self.judge(data)
-        gains = judged.gains(judged.grades, *self.gain_rule(judged))
-        scale = self.scale(judged)
-        return SwapForm.of(self, judged, LINEAR_SWAP, gains, self._table(judged), scale)
+        kind, level, weights, _ = self.terms(judged)
+        gains = judged.gains(judged.grades, kind, level)
+        return SwapForm.of(self, judged, LINEAR_SWAP, gains, weights, self.scale(judged))
 
 
 def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> F64:
@@ -374,10 +378,10 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
     scores: Any = np.asarray(s.detach().cpu() if getattr(s, "is_cuda", False) else s)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
-    if scores.shape != (data.n_documents,):
+    if scores.shape != data.y.shape:
         given = str(len(scores)) if scores.ndim == 1 else f"an array of shape {scores.shape}"
         raise DataError(
-            f"there must be one score per row: {data.n_documents} are expected, not {given}."
+            f"there must be one score per row: {len(data.y)} are expected, not {given}."
         )
     if scores.dtype.kind not in "fiub":
         raise DataError(f"scores must be numbers, not of type {scores.dtype}.")

@@ -139,13 +139,13 @@ class Evaluator:
         n_jobs: int | None = None,
     ) -> None:
         self.data = data
-        self._rows = {"retrieved": retrieved, "judged": judged}
+        self._rows: dict[str, Any] = {"retrieved": retrieved, "judged": judged}
         self.convention = Convention.named(convention)
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
+        # What does not depend on the scores is computed once: curves have many points.
         self._judged: dict[Any, Judged] = {}
-        # Per metric, what does not depend on the scores, so that curves of many points are cheap.
-        self._needed = {name: self._needs(metric) for name, metric in self.metrics.items()}
+        self._judged_for = {name: self.judge(metric) for name, metric in self.metrics.items()}
         self._ties = {
             name: str(metric.setting("ties")).replace("mean", "file")
             for name, metric in self.metrics.items()
@@ -155,13 +155,14 @@ class Evaluator:
     def __call__(self, scores: Any) -> Evaluation:
         """Return the metrics of these scores."""
         s = checked_scores(scores, self.data)
-        shared: dict[Any, Ranked] = {}
-        per_query = self._per_query(s, shared)
+        rankings: dict[Any, Ranked] = {}
+        per_query = self._per_query(s, rankings)
         means = {name: self._mean(name, values) for name, values in per_query.items()}
-        plain = [key for key in shared if key[2] is None and key[3] is None]  # grades as they are
-        ranked = (
-            shared[plain[0]] if plain else Ranked(self._judge(False, None, None, False), s, "file")
-        )
+        of_grades = [ranked for ranked in rankings.values() if ranked.judged.keeps_grades]
+        if of_grades:
+            ranked = of_grades[0]
+        else:
+            ranked = Ranked(Judged(self.data, **self._rows, n_jobs=self._n_jobs), s, "file")
         return Evaluation(
             means=means,
             per_query=per_query,
@@ -180,68 +181,43 @@ class Evaluator:
         return {name: self._mean(name, values) for name, values in per_query.items()}
 
     def judge(self, metric: Metric) -> Judged:
-        """Return the grades as a metric sees them."""
-        return self._judge(*self._needs(metric))
+        """Return the grades as a metric uses them."""
+        options = metric.judged_options()
+        key = tuple(options.values())
+        if key not in self._judged:
+            self._judged[key] = Judged(self.data, **options, **self._rows, n_jobs=self._n_jobs)
+        return self._judged[key]
 
     def tie_intervals(self, s: F64) -> dict[str, TieInterval]:
         """Return each metric's mean for the worst, the average and the best order of ties."""
-        shared: dict[str, dict[Any, Ranked]] = {"worst": {}, "file": {}, "best": {}}
-        found = {}
-        for name, metric in self.metrics.items():
-            of_ties = {}
-            for ties, mean in (("worst", False), ("file", True), ("best", False)):
-                ranked = self._ranked(name, s, shared[ties], ties=ties, strict=not mean)
-                of_ties[ties] = self._mean(name, metric.values(ranked, mean=mean))
-            found[name] = TieInterval(of_ties["worst"], of_ties["file"], of_ties["best"])
-        return found
-
-    def _per_query(self, s: F64, shared: dict[Any, Ranked]) -> dict[str, F64]:
+        worst, mean, best = (
+            self._per_query(s, {}, ties, mean=mean)
+            for ties, mean in (("worst", False), ("file", True), ("best", False))
+        )
         return {
-            name: metric.values(self._ranked(name, s, shared))
-            for name, metric in self.metrics.items()
+            name: TieInterval(*(self._mean(name, values[name]) for values in (worst, mean, best)))
+            for name in self.metrics
         }
 
-    def _ranked(
+    def _per_query(
         self,
-        name: str,
         s: F64,
-        shared: dict[Any, Ranked],
-        *,
+        rankings: dict[Any, Ranked],
         ties: str | None = None,
-        strict: bool = False,
-    ) -> Ranked:
-        ties = ties or self._ties[name]
-        key = (ties, *self._needed[name])
-        if key not in shared:
-            shared[key] = Ranked(self._judge(*self._needed[name]), s, ties, strict=strict)
-        return shared[key]
+        *,
+        mean: bool | None = None,
+    ) -> dict[str, F64]:
+        """Return the values of each query by metric; metrics share the ``rankings`` of documents.
 
-    @staticmethod
-    def _needs(metric: Metric) -> tuple[bool, int | None, tuple[float, ...] | None, bool]:
-        """Return what the grades and scores are to be like for a metric."""
-        convention = metric.convention
-        single = convention.score_precision == "float32"
-        return convention.integer_grades, metric.max_per_group, metric.gains_by_grade, single
-
-    def _judge(
-        self,
-        integer_grades: bool,
-        limit: int | None,
-        gains: tuple[float, ...] | None,
-        float32_scores: bool,
-    ) -> Judged:
-        key = (integer_grades, limit, gains, float32_scores)
-        if key not in self._judged:
-            self._judged[key] = Judged(
-                self.data,
-                integer_grades=integer_grades,
-                max_per_group=limit,
-                gains=gains,
-                float32_scores=float32_scores,
-                **self._rows,
-                n_jobs=self._n_jobs,
-            )
-        return self._judged[key]
+        ``ties`` and ``mean`` replace the convention's rule for equal scores.
+        """
+        values = {}
+        for name, metric in self.metrics.items():
+            judged, rule = self._judged_for[name], ties or self._ties[name]
+            if (judged, rule) not in rankings:
+                rankings[judged, rule] = Ranked(judged, s, rule, strict=mean is False)
+            values[name] = metric.values(rankings[judged, rule], mean=mean)
+        return values
 
     def query_weight(self) -> F64:
         """Return the weight of each query, 1 where none was given."""
@@ -252,8 +228,8 @@ class Evaluator:
         """Return the weight that the value of each query has in the sum of metric ``name``."""
         metric, weight = self.metrics[name], self.query_weight()
         if metric.key == "ndcg" and metric.convention.empty_unweighted:
-            judged = self.judge(metric)
-            return np.where(metric.nothing_to_find(judged), 1.0, weight)
+            nothing = metric.nothing_to_find(self._judged_for[name])
+            return np.where(nothing, 1.0, weight)
         return weight
 
     def _mean(self, name: str, values: F64) -> float:
@@ -317,7 +293,7 @@ class Evaluation(Mapping[str, float]):
     n_queries: int
     empty_queries: int
     tie_queries: int
-    _evaluator: Evaluator = field(compare=False)
+    _evaluator: Evaluator | None = field(compare=False)  # None if data are in partitions
     _scores: F64 = field(compare=False)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -352,6 +328,8 @@ class Evaluation(Mapping[str, float]):
         The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
         orders.
         """
+        if self._evaluator is None:
+            raise UsageError("tie intervals are computed in one process; use rankwright.evaluate.")
         return self._evaluator.tie_intervals(self._scores)
 
     def __repr__(self) -> str:

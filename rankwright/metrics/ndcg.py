@@ -10,6 +10,7 @@ its first k ranks. Under LETOR 4.0's convention NDCG without a cut-off is a mean
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,22 +22,30 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
 from rankwright.metrics.convention import SKIP
 from rankwright.metrics.dcg import DCG
-from rankwright.metrics.ranked import Judged, Ranked
+from rankwright.metrics.ranked import Judged, gain_of
 from rankwright.metrics.swap import SwapForm
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _mean_over_ranks(lo, hi, indptr, gains, ideal, weights, out):  # type: ignore[no-untyped-def]
+def _mean_over_ranks(lo, hi, indptr, g, ends, kind, level, weights, ideal, out):  # type: ignore[no-untyped-def]
     for q in range(lo, hi):
-        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        start = indptr[q]
         dcg = best = total = 0.0
-        for r in range(n):
-            dcg += weights[r] * gains[start + r]
-            best += weights[r] * ideal[start + r]
-            total += dcg / best
-        out[q] = total / n  # (2)
+        r = start
+        while r < indptr[q + 1]:
+            end = ends[r] if len(ends) else r + 1
+            gain = 0.0
+            for i in range(r, end):
+                gain += gain_of(g[i], kind, level[q])
+            gain /= end - r
+            for i in range(r, end):
+                dcg += weights[i - start] * gain
+                best += weights[i - start] * gain_of(ideal[i], kind, level[q])
+                total += dcg / best
+            r = end
+        out[q] = total / (r - start)  # (2)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -60,19 +69,18 @@ class NDCG(DCG):
     def scale(self, judged: Judged) -> F64:  # noqa: D102
         return self.best_sums(judged)
 
-    def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
-        judged = ranked.judged
-        if self._is_mean_over_ranks:
-            ideal = judged.gains(judged.ideal_of_ranks(), *self.gain_rule(judged))
-            gains = ranked.gains(*self.gain_rule(judged), mean=mean)
-            ranked.map(_mean_over_ranks, gains, ideal, self._table(judged), out)
-        else:
-            super().compute(ranked, mean, out)
-        if self.k is not None and self.convention.short_list == "zero":
-            out[judged.sizes < self.k] = 0.0
+    def form(self, judged: Judged) -> tuple[Callable[..., None], tuple[Any, ...], F64]:  # noqa: D102
+        if not self._is_mean_over_ranks:
+            return super().form(judged)
+        terms = *self.terms(judged)[:3], judged.ideal_of_ranks()
+        return _mean_over_ranks, terms, np.ones(len(judged.sizes))
 
     def settled(self, judged: Judged) -> tuple[Any, F64]:  # noqa: D102
         mask, values = super().settled(judged)
+        if self.k is not None and self.convention.short_list == "zero":
+            short = ~mask & (judged.sizes < self.k)
+            values[short] = 0.0
+            mask = mask | short
         if self.convention.one_document == SKIP:
             single = judged.best_sizes == 1
             values[single] = np.nan

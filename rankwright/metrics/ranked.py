@@ -121,40 +121,22 @@ def first_relevant(r, last, g, ends, min_grade):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tie_ends(lo, hi, indptr, s, order, ends):  # type: ignore[no-untyped-def]
-    """Write where the tie block of each rank ends."""
-    for q in range(lo, hi):
-        r = indptr[q]
-        while r < indptr[q + 1]:
-            end = r + 1
-            while end < indptr[q + 1] and s[order[end]] == s[order[r]]:
-                end += 1
-            ends[r:end] = end
-            r = end
+def find_ties(lo, hi, indptr, grades, s, order, ends, tied, matter):  # type: ignore[no-untyped-def]
+    """Write the end of each rank's tie block, and whether scores of a query, and grades, are tied.
 
-
-@kernel
-def _mean_in_blocks(lo, hi, indptr, ends, values):  # type: ignore[no-untyped-def]
-    for q in range(lo, hi):
-        r = indptr[q]
-        while r < indptr[q + 1]:
-            end = ends[r]
-            if end > r + 1:
-                values[r:end] = np.mean(values[r:end])
-            r = end
-
-
-@kernel
-def find_ties(lo, hi, indptr, grades, s, order, tied, matter):  # type: ignore[no-untyped-def]
-    """Whether two documents of the query have equal scores, and whether their grades differ."""
+    ``tied``: two documents have equal scores. ``matter``: two such documents differ in grade.
+    """
     for q in range(lo, hi):
         tied[q] = matter[q] = False
-        for r in range(indptr[q], indptr[q + 1] - 1):
-            if s[order[r]] == s[order[r + 1]]:
+        end, score_below = indptr[q + 1], np.nan
+        for r in range(indptr[q + 1] - 1, indptr[q] - 1, -1):
+            score = s[order[r]]
+            if score == score_below:
                 tied[q] = True
-                if grades[r] != grades[r + 1]:
-                    matter[q] = True
-                    break
+                matter[q] |= grades[r] != grades[r + 1]
+            else:
+                end = r + 1
+            ends[r], score_below = end, score
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -214,6 +196,7 @@ class Judged:
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         if gains is not None:
             self.grades = _gains_of_grades(self.grades, gains)
+        self.keeps_grades = gains is None and max_per_group is None
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
@@ -375,26 +358,14 @@ class Ranked:
         """Scores of the data's rows."""
         return self._s
 
-    @cached_property
+    @property
     def ends(self) -> I64:
-        """For each rank, where its tie block ends."""
-        if self._strict:
-            return np.arange(1, len(self.order) + 1)
-        out = np.empty(len(self.order), np.int64)
-        self.map(tie_ends, self._s, self.order, out)
-        return out
+        """End of the tie block of each rank."""
+        return np.arange(1, len(self.order) + 1) if self._strict else self._ties[0]
 
     def blocks(self, mean: bool) -> I64:
-        """Return ``ends`` where the mean over tied orders is wanted; empty: the order stands."""
-        return self.ends if mean and self._ties[0].any() else np.empty(0, np.int64)
-
-    def gains(self, kind: int, level: float | F64, *, mean: bool) -> F64:
-        """Return what each rank earns; with ``mean``, on average over its tie block."""
-        out = self.judged.gains(self.grades, kind, level)
-        ends = self.blocks(mean)
-        if len(ends):
-            self.map(_mean_in_blocks, ends, out)
-        return out
+        """Return ``ends`` for a mean over tied orders if scores are tied, else an empty array."""
+        return self.ends if mean and self._ties[1].any() else np.empty(0, np.int64)
 
     def sampled_orders(self) -> Iterator[Ranked]:
         """Yield rankings with their ties in `SAMPLED_ORDERS` sampled orders; one without ties.
@@ -418,14 +389,14 @@ class Ranked:
 
     def tied_queries(self) -> int:
         """Return how many queries have documents of different grades with equal scores."""
-        return int(self._ties[1].sum())
+        return int(self._ties[2].sum())
 
     @cached_property
-    def _ties(self) -> tuple[AnyArray, AnyArray]:
-        """Of each query, whether scores are tied, and whether so are different grades."""
+    def _ties(self) -> tuple[I64, AnyArray, AnyArray]:
+        ends = np.empty(len(self.order), np.int64)
         tied, matter = np.empty((2, len(self.indptr) - 1), np.bool_)
-        self.map(find_ties, self.grades, self._s, self.order, tied, matter)
-        return tied, matter
+        self.map(find_ties, self.grades, self._s, self.order, ends, tied, matter)
+        return ends, tied, matter
 
 
 def tie_key(ties: str, judged: Judged) -> F64 | None:

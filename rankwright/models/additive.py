@@ -201,7 +201,7 @@ def describe_rules(forest: Forest, names: Sequence[str]) -> list[str]:
 
 
 class RuleSearch:
-    """The scores of a fit, to which a rule is added at a time. Documents are sorted by content.
+    """The state of a fit, one rule at a time. Documents are sorted by content.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ class RuleSearch:
         return None
 
     def state(self, rules: Sequence[WeightedRule], count: int) -> dict[str, AnyArray]:
-        """Return the arrays from which the fit continues after ``count`` rules."""
+        """Return the arrays to resume the fit after ``count`` rules."""
         feature, threshold, weight = zip(*rules[:count], strict=True) if count else ((), (), ())
         return {
             "feature": np.array(feature, np.int64),
@@ -304,7 +304,7 @@ class RuleSearch:
         return self._line_search(np.ones(len(self._s)), ordered_sum(self._g), flat=1e-6)
 
     def _line_search(self, along: F64, derivative: float, flat: float = _FLAT) -> float:
-        """Return the length of the step along a direction to the point where the loss is level.
+        """Return the step length along a direction at which the derivative of the loss is near 0.
 
         Only derivatives are used, because some gradients are not the gradient of any function.
         """
@@ -325,7 +325,7 @@ class RuleSearch:
 
 
 def level(slope: Callable[[float], float], first: float, guess: float, flat: float) -> float:
-    """Return a length at which ``slope``, which is ``first`` < 0 at 0, is about 0.
+    """Return a length at which ``slope`` is about 0; its value at 0 is ``first`` < 0.
 
     The guess is doubled until the slope is positive; then false position (the Illinois rule)
     continues until it is below ``flat`` times its first value. If the slope jumps over 0, the

@@ -7,26 +7,22 @@ values are divided by the number of bags, so that the fitted model is a `Forest`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parameters import Auto, Count, Positive, at_least
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss, Round
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
-from rankwright.models.boosting import Boost
-from rankwright.models.forest import Forest, mean_of
-from rankwright.models.trees import Trees
-
-_TREES = "trees."
-_COUNTS = (ArraySpec("counts", "int64", ("bags",), low=0),)
+from rankwright.errors import UsageError
+from rankwright.models.boosting import Descent
+from rankwright.models.forest import Forest
+from rankwright.models.trees import Trees, pack, unpack
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,7 +36,7 @@ class BaggedTrees(Trees):
     bag_fraction
         Number of queries sampled for a bag, with replacement, relative to all queries.
 
-    The other parameters are those of `Trees`. By default a bag is one large tree.
+    See `Trees` for the other parameters. By default a bag is one large tree.
 
     Examples
     --------
@@ -81,21 +77,22 @@ class BaggedTrees(Trees):
         if start is not None:
             raise UsageError("a forest cannot be continued; fit one with more bags.")
         model = self.resolve(data.n_documents, data.n_queries)
-        boost = Boost.of(model)
-        initial = boost.start(loss, data, seed=random_state, n_jobs=n_jobs).best_constant()
+        initial = Descent(model, loss, data, seed=random_state, n_jobs=n_jobs).best_constant()
         empty = Forest.empty(data.n_features, offset=initial)
-        bags = [] if resume is None else _bags_of(resume, empty)
-        for number in range(len(bags)):
-            yield Round(number + 1, math.nan, None, partial(_mean_of_first, bags, number + 1))
-        valid_sum = None if valid is None else np.zeros(valid.n_documents)
-        for bag in bags:
-            valid_sum = _add_scores(valid_sum, bag, valid, n_jobs)
+        bags = [] if resume is None else unpack(resume, empty)
+        for number in range(1, len(bags) + 1):
+            yield Round(number, math.nan, None, partial(mean_of, bags[:number]))
+        valid_sum: F64 | None = None
+        if valid is not None:
+            valid_sum = np.zeros(valid.n_documents)
+            for bag in bags:
+                valid_sum = valid_sum + bag.running_scores(valid.X, n_jobs=n_jobs)
         _, order = content_order(data, n_jobs=n_jobs)
         engine = model.engine(data, seed=random_state, n_jobs=n_jobs)
         for number in range(len(bags), self.n_bags):
             sampled = _sample_queries(data, order, self.bag_fraction, random_state, number)
             seed = int(stream(random_state, "forest", "seed", number).integers(2**62))
-            descent = boost.start(loss, sampled, seed=seed, n_jobs=n_jobs)
+            descent = Descent(model, loss, sampled, seed=seed, n_jobs=n_jobs)
             engine.begin(np.full(data.n_documents, initial))
             trees = []
             for t in range(self.n_estimators):
@@ -104,51 +101,23 @@ class BaggedTrees(Trees):
                     trees.append(tree)
                 elif not descent.samples:
                     break
-            bags.append(empty.join(trees))
-            valid_sum = _add_scores(valid_sum, bags[-1], valid, n_jobs)
+            bag = empty.join(trees)
+            bags.append(bag)
+            if valid is not None and valid_sum is not None:
+                valid_sum = valid_sum + bag.running_scores(valid.X, n_jobs=n_jobs)
             yield Round(
                 number + 1,
                 value,
                 None if valid_sum is None else valid_sum / len(bags),
-                partial(_mean_of_first, bags, len(bags)),
-                partial(_state, bags, len(bags)),
+                partial(mean_of, tuple(bags)),
+                partial(pack, tuple(bags), empty),
             )
 
 
-def _mean_of_first(bags: list[Forest], count: int) -> Forest:
-    return replace(mean_of(bags[:count]), n_rounds=count)
-
-
-def _add_scores(
-    total: F64 | None, bag: Forest, valid: RankingData | None, n_jobs: int | None
-) -> F64 | None:
-    """Return ``total`` plus the scores of a bag on the validation data."""
-    if total is None or valid is None:
-        return None
-    return total + bag.running_scores(valid.X, n_jobs=n_jobs)
-
-
-def _state(bags: list[Forest], count: int) -> dict[str, AnyArray]:
-    """Return the first bags as arrays."""
-    first, *others = bags[:count]
-    arrays = first.join(others).arrays()
-    counts = np.array([bag.n_trees for bag in bags[:count]], np.int64)
-    return {"counts": counts, **{f"{_TREES}{name}": array for name, array in arrays.items()}}
-
-
-def _bags_of(resume: Mapping[str, AnyArray], empty: Forest) -> list[Forest]:
-    """Return the bags of an earlier run, checked."""
-    counts = {name: array for name, array in resume.items() if name == "counts"}
-    check_arrays(_COUNTS, counts, "the checkpoint")
-    arrays = {k.removeprefix(_TREES): v for k, v in resume.items() if k.startswith(_TREES)}
-    forest = Forest.restore(arrays, {}, empty.n_features)
-    ends = np.cumsum(resume["counts"])
-    if forest.n_trees != ends[-1:].sum():
-        raise DataError("the checkpoint has another number of trees than its bags.")
-    return [
-        forest.select(end - count, end)
-        for end, count in zip(ends.tolist(), resume["counts"].tolist(), strict=True)
-    ]
+def mean_of(forests: Sequence[Forest]) -> Forest:
+    """Return a forest that scores the mean of plain sums with the same offset."""
+    total = forests[0].join(forests[1:])
+    return replace(total, value=total.value * (1.0 / len(forests)), n_rounds=len(forests))
 
 
 def _sample_queries(

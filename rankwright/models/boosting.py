@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import (
     bound_loss,
     document_weight,
@@ -45,102 +44,64 @@ from rankwright.losses.base import (
     order_weight,
     set_iteration,
 )
-from rankwright.registry import unknown
 
-_ROWS = 1 << 15
-_CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
+if TYPE_CHECKING:
+    from rankwright.models.trees import Trees
+
+
+_ROWS = 1 << 15  # rows of a range for one thread
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
-def _round_to_grid(lo, hi, values, rows, step, out):  # type: ignore[no-untyped-def]
-    """Round value i to the grid and write it to its row."""
+def _round_to_grid(lo, hi, g, h, steps, rows, out):  # type: ignore[no-untyped-def]
+    """Round gradient and curvature i to their grids and write them to column ``rows[i]``."""
+    step_g, step_h = steps
     for i in range(lo, hi):
-        out[rows[i]] = np.rint(values[i] / step) * step  # (2)
+        out[0, rows[i]] = np.rint(g[i] / step_g) * step_g if step_g > 0.0 else 0.0
+        out[1, rows[i]] = np.rint(h[i] / step_h) * step_h if step_h > 0.0 else 0.0
 
 
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Boost:
-    """The parameters of boosting that do not depend on the base learner.
+class Descent:
+    """A boosting run: gradients and curvatures from scores, round by round.
 
     Parameters
     ----------
-    leaves : "newton" or "constant"
-        Weight documents by the curvature of the loss, or by their own weights.
-    direction : "gradient" or "lbfgs"
-        Follow the gradient, or the L-BFGS direction in the space of scores. A run that continues
-        from a fitted model has no pairs at first, so its trees are not those of one long run.
-    subsample, query_fraction, colsample_bytree : float
-        Shares of documents, queries and features that are sampled in each round.
+    model : Trees
+        Parameters of boosting; the share of features must be a number.
+    loss : Loss
+        It is bound to the data.
+    data : RankingData
+        The training data, or a part of it.
+    largest : float, optional
+        For a part of a data set, the maximum that the loss needs over all parts (`SurveyedLoss`).
+    first_query : int
+        Number of the first query of the part among all queries.
     """
-
-    leaves: str = "newton"
-    direction: str = "gradient"
-    subsample: float = 1.0
-    query_fraction: float = 1.0
-    colsample_bytree: float = 1.0
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        for name in ("subsample", "query_fraction", "colsample_bytree"):
-            if not 0.0 < getattr(self, name) <= 1.0:
-                raise UsageError(
-                    f"{name} must be a share above 0, up to 1 for all, not {getattr(self, name)}."
-                )
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise UsageError(unknown(name, getattr(self, name), known))
-
-    @classmethod
-    def of(cls, model: Any) -> Self:
-        """Return the parameters of a model that has them among its own."""
-        return cls(**{field.name: getattr(model, field.name) for field in fields(cls)})
-
-    def start(
-        self,
-        loss: Loss,
-        data: RankingData,
-        *,
-        largest: float | None = None,
-        first_query: int = 0,
-        seed: int = 0,
-        n_jobs: int | None = None,
-    ) -> Descent:
-        """Bind ``loss`` to ``data`` and return the state of a run.
-
-        For a part of a data set, ``largest`` is the maximum that the loss needs over all parts
-        (`SurveyedLoss`), and ``first_query`` the number of its first query among all.
-        """
-        self.check()
-        options = {} if largest is None else {"largest": largest}
-        return Descent(self, loss, data, seed, n_jobs, first_query, **options)
-
-
-class Descent:
-    """A boosting run: gradients and curvatures from scores, round by round."""
 
     def __init__(
         self,
-        boost: Boost,
+        model: Trees,
         loss: Loss,
         data: RankingData,
-        seed: int,
-        n_jobs: int | None,
+        *,
+        seed: int = 0,
+        n_jobs: int | None = None,
+        largest: float | None = None,
         first_query: int = 0,
-        **options: Any,
     ) -> None:
-        n_jobs = thread_count(n_jobs)  # once, not in each round
-        self._boost, self._seed, self._n_jobs = boost, seed, n_jobs
+        self._n_jobs = n_jobs = thread_count(n_jobs)  # once, not in each round
+        options = {} if largest is None else {"largest": largest}
+        self._model, self._seed, self._traits = model, seed, loss.traits
         self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
         self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs, **options)
         if first_query and loss.traits.stochastic:
             self._loss.number_from(first_query)
-        self._traits = loss.traits
-        self._newton = boost.leaves == "newton" and loss.traits.curvature
+        self._newton = model.leaves == "newton" and loss.traits.curvature
         self._weight = np.repeat(order_weight(ordered), ordered.sizes) * document_weight(ordered)
         self._query = ordered.query_of_row()
         self._n_queries, self._n_features = data.n_queries, data.n_features
@@ -157,45 +118,52 @@ class Descent:
         else:
             value = self._loss.grad(self._s, self._g)
         gradient, curvature = self._g, self._h
-        if self._boost.direction == "lbfgs":
+        if self._model.direction == "lbfgs":
             if self._quasi is None:
-                self._quasi = QuasiNewton(min(1.0, self._relative_curvature()))
+                reach = min(1.0, self._relative_curvature())
+                self._quasi = QuasiNewton(reach, reach)
             # before rows are sampled: pairs from two samples would be noise
             gradient = self._quasi.direction(self._centred_scores(), gradient, curvature)
-        for name, share in (
-            ("queries", self._boost.query_fraction),
-            ("rows", self._boost.subsample),
-        ):
-            if share < 1.0:
-                sampled = self._sample(t, name, share)
-                gradient, curvature = gradient * sampled, curvature * sampled
-        return value, self._on_grid(gradient), self._on_grid(curvature)
+        if self._model.query_fraction < 1.0:
+            uniform = stream(self._seed, "boost", "queries", t).random(self._n_queries)
+            is_sampled = (uniform < self._model.query_fraction)[self._query]
+            gradient, curvature = gradient * is_sampled, curvature * is_sampled
+        if self._model.subsample < 1.0:
+            uniform = stream(self._seed, "boost", "rows", t).random(len(gradient))
+            is_sampled = uniform < self._model.subsample
+            gradient, curvature = gradient * is_sampled, curvature * is_sampled
+        steps = _grid_step(gradient), _grid_step(curvature)
+        rounded = np.empty((2, len(gradient)), np.float32)
+        args = (gradient, curvature, steps, self._order, rounded)
+        map_ranges(_round_to_grid, row_ranges(len(gradient), _ROWS), *args, n_jobs=self._n_jobs)
+        return value, rounded[0], rounded[1]
 
     def columns(self, t: int) -> I64 | None:
         """Return the features that round ``t`` may use, or None for all."""
-        if self._boost.colsample_bytree >= 1.0:
+        share = float(self._model.colsample_bytree)
+        if share >= 1.0:
             return None
-        count = max(1, round(self._boost.colsample_bytree * self._n_features))
-        return np.sort(
-            stream(self._seed, "boost", "columns", t).permutation(self._n_features)[:count]
-        )
+        count = max(1, round(share * self._n_features))
+        order = stream(self._seed, "boost", "columns", t).permutation(self._n_features)
+        return np.sort(order[:count])
+
+    @property
+    def samples(self) -> bool:
+        """Whether rounds sample documents, queries or features."""
+        model = self._model
+        shares = (model.subsample, model.query_fraction, float(model.colsample_bytree))
+        return min(shares) < 1.0
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that the next round needs in addition to the scores."""
-        memory: dict[str, AnyArray] = loss_state(self._loss)
-        return memory if self._quasi is None else {**memory, **self._quasi.arrays()}
+        arrays: dict[str, AnyArray] = loss_state(self._loss)
+        return arrays if self._quasi is None else {**arrays, **self._quasi.arrays()}
 
     def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of another run."""
         load_loss_state(self._loss, state)
         if "quasi_numbers" in state:
             self._quasi = QuasiNewton.restore(state)
-
-    @property
-    def samples(self) -> bool:
-        """Whether rounds sample documents, queries or features."""
-        boost = self._boost
-        return min(boost.subsample, boost.query_fraction, boost.colsample_bytree) < 1.0
 
     def best_constant(self) -> float:
         """Return the initial score: 0 for shift-invariant losses, otherwise a Newton step."""
@@ -217,12 +185,6 @@ class Descent:
             self._loss.grad(self._s, self._g)
         return float(self._g.sum()), float(curvature.sum())
 
-    def _sample(self, t: int, name: str, share: float) -> F64:
-        """Return 1 for each sampled document and 0 for others; ``name`` is queries or rows."""
-        n = self._n_queries if name == "queries" else len(self._g)
-        sampled = (stream(self._seed, "boost", name, t).random(n) < share).astype(np.float64)
-        return sampled[self._query] if name == "queries" else sampled
-
     def _relative_curvature(self) -> float:
         """Return the curvature of the base learner relative to the curvature of the loss."""
         if self._newton or not self._traits.curvature:
@@ -243,16 +205,13 @@ class Descent:
         mean = np.bincount(self._query, self._s, self._n_queries) / np.maximum(size, 1)
         return self._s - mean[self._query]
 
-    def _on_grid(self, values: F64) -> NDArray[np.float32]:
-        n = len(values)
-        top = float(np.abs(values).max(initial=0.0))
-        out = np.zeros(n, np.float32)
-        if top > 0.0 and math.isfinite(top):
-            step = 2.0 ** (math.frexp(top)[1] - 52 + math.ceil(math.log2(max(2, n))))
-            bounds = row_ranges(n, _ROWS)
-            args = (values, self._order, step, out)
-            map_ranges(_round_to_grid, bounds, *args, n_jobs=self._n_jobs)
-        return out
+
+def _grid_step(values: F64) -> float:
+    """Return the step (2) of the grid, or 0 if the values are all 0 or not finite."""
+    top = float(np.abs(values).max(initial=0.0))
+    if not 0.0 < top < math.inf:
+        return 0.0
+    return 2.0 ** (math.frexp(top)[1] - 52 + math.ceil(math.log2(max(2, len(values)))))  # (2)
 
 
 # --- the L-BFGS direction --------------------------------------------------------------------
@@ -263,6 +222,7 @@ _ACROSS = 1.0 / 3.0
 _FARTHEST = 32.0  # times the plain step
 
 
+@dataclass
 class QuasiNewton:
     """The L-BFGS direction (1), limited because boosting has no line search.
 
@@ -278,42 +238,36 @@ class QuasiNewton:
     Only derivatives are used, because some gradients are not the gradient of any function.
     """
 
-    def __init__(self, reach: float) -> None:
-        self._pairs: list[tuple[F64, F64, float]] = []  # step, change of gradient, their product
-        self._last: tuple[F64, F64] | None = None  # scores and gradient
-        self._reach = self._length = reach
+    reach: float
+    length: float  # of the last direction
+    last: tuple[F64, F64] | None = None  # scores and gradient
+    pairs: list[tuple[F64, F64]] = field(default_factory=list)  # steps, changes of the gradient
+    products: list[float] = field(default_factory=list)  # of both
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the state after a first direction."""
-        assert self._last is not None
-        arrays = {
-            "quasi_numbers": np.array([self._reach, self._length]),
-            "quasi_last": np.array(self._last),
-            "quasi_products": np.array([product for _, _, product in self._pairs]),
+        return {
+            "quasi_numbers": np.array([self.reach, self.length]),
+            "quasi_last": np.array(self.last),
+            "quasi_pairs": np.array(self.pairs),
+            "quasi_products": np.array(self.products),
         }
-        if self._pairs:
-            arrays["quasi_pairs"] = np.array([pair[:2] for pair in self._pairs])
-        return arrays
 
     @classmethod
     def restore(cls, arrays: Mapping[str, AnyArray]) -> QuasiNewton:
         """Continue from the `arrays` of another run."""
         reach, length = arrays["quasi_numbers"].tolist()
-        quasi = cls(reach)
-        quasi._length = length
-        quasi._last = arrays["quasi_last"][0], arrays["quasi_last"][1]
-        products = arrays["quasi_products"].tolist()
-        pairs = arrays["quasi_pairs"] if products else ()
-        quasi._pairs = [(*pair, product) for pair, product in zip(pairs, products, strict=True)]
-        return quasi
+        scores, gradient = arrays["quasi_last"]
+        pairs = [(step, change) for step, change in arrays["quasi_pairs"]]
+        return cls(reach, length, (scores, gradient), pairs, arrays["quasi_products"].tolist())
 
     def direction(self, s: F64, g: F64, h: F64) -> F64:
         """Return h d at scores ``s`` with gradient ``g`` and curvature ``h``."""
         present = h > 0.0
         inverse = np.divide(1.0, h, out=np.zeros(len(h)), where=present)
-        if self._last is not None:
-            self._learn((s - self._last[0]) * present, g, self._last[1], h)
-        self._last = s, g.copy()
+        if self.last is not None:
+            self._learn((s - self.last[0]) * present, g, self.last[1], h)
+        self.last = s, g.copy()
         plain = inverse * g
         size = _dot(g, plain)
         if size <= 0.0:
@@ -327,41 +281,42 @@ class QuasiNewton:
         share = min(1.0, _ACROSS * along / width) if width > 0.0 else 1.0
         d = along * plain + share * across
         length = math.hypot(along, share * width)
-        self._length = min(max(length, length / along * min(1.0, self._reach)), self._reach)
-        return np.where(present, h * d * (self._length / length), g)
+        self.length = min(max(length, length / along * min(1.0, self.reach)), self.reach)
+        return np.where(present, h * d * (self.length / length), g)
 
     def _learn(self, step: F64, g: F64, before: F64, h: F64) -> None:
         """Update the reach and the pairs after a step that changed the gradient ``before``."""
         fall = _dot(before, step)
         if fall >= 0.0:  # the base learner did not descend
-            self._pairs, self._reach = [], min(1.0, self._reach)
+            self.pairs, self.products, self.reach = [], [], min(1.0, self.reach)
             return
         derivative = _dot(g, step) / fall
         if derivative < 0.0:
             shrunk = max(1.0 / _FARTHEST, 0.5 / (1.0 - derivative))
-            self._pairs, self._reach = [], self._length * shrunk
+            self.pairs, self.products, self.reach = [], [], self.length * shrunk
             return
         if derivative > 0.25:
             grown = min(4.0, 0.75 / max(1.0 - derivative, 0.1))
-            self._reach = min(_FARTHEST, self._reach * grown)
+            self.reach = min(_FARTHEST, self.reach * grown)
         change = g - before
         product, most = _dot(step, change), _dot(step, h * step)
         if product > 0.0:
             missing = max(0.0, most / _FARTHEST - product)  # a lower bound of the curvature
             change = change + missing / most * (h * step)
-            self._pairs = [*self._pairs[1 - _MEMORY :], (step, change, product + missing)]
+            self.pairs = [*self.pairs[1 - _MEMORY :], (step, change)]
+            self.products = [*self.products[1 - _MEMORY :], product + missing]
 
     def _two_loops(self, g: F64, inverse: F64) -> F64:  # (1)
         d, shares = g.copy(), []
-        for step, change, product in reversed(self._pairs):
+        for (step, change), product in zip(self.pairs[::-1], self.products[::-1], strict=True):
             shares.append(_dot(step, d) / product)
             d -= shares[-1] * change
         d *= inverse
-        if self._pairs:
-            _, change, product = self._pairs[-1]
-            d *= product / _dot(change, inverse * change)
-        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
-            d += (share - _dot(change, d) / product) * step
+        if self.pairs:
+            change = self.pairs[-1][1]
+            d *= self.products[-1] / _dot(change, inverse * change)
+        for (step, change), product in zip(self.pairs, self.products, strict=True):
+            d += (shares.pop() - _dot(change, d) / product) * step
         return d
 
 

@@ -20,7 +20,6 @@ rows or on the names of the queries.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -31,23 +30,21 @@ from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import blocks
-from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
-from rankwright.core.products import times_vector
+from rankwright.core.parameters import Count, Missing, NonNegative
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, FloatMatrix, Round
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import document_weight
 from rankwright.metrics.along_line import MetricLine
 from rankwright.metrics.base import Metric
-from rankwright.models.linear import FittedLinear, deviations
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import FittedLinear, LinearRounds, deviations
+from rankwright.models.schema import ModelPart
 
 REACH = 1000.0  # largest absolute weight, relative to the sum of all absolute weights
 _NARROW = 1e-9  # steps of the metric narrower than this cannot be separated by rounded scores
 _SAME = 1e-12  # values that differ by less are equal except for rounding
 _DEEP = 32.0  # mean number of ranks that count, above which "auto" uses RankLib's steps
-_STEPS = ("auto", "exact", "ranklib")
 _FIRST_STEP, _STEP_BASE, _STEP_SCALE = 0.001, 0.05, 2.0  # RankLib's
 
 Penalty = Callable[[Any], Any]
@@ -55,7 +52,7 @@ Penalty = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CoordinateAscent(Part):
+class CoordinateAscent(ModelPart):
     """Linear weights changed one at a time, each to the value with the highest metric.
 
     Parameters
@@ -87,6 +84,10 @@ class CoordinateAscent(Part):
     CoordinateAscent(model=CoordinateAscent(n_restarts=1))
     """
 
+    fitted_class: ClassVar[Any] = FittedLinear
+    optimises_metric: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
+
     n_restarts: Count = 3
     n_passes: Count = 25
     tol: NonNegative = 0.001
@@ -95,17 +96,6 @@ class CoordinateAscent(Part):
     n_steps: Count = 25
     scale: bool = True
     missing: Missing = None
-
-    optimises_metric: ClassVar[bool] = True
-    resumable: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        check_parameters(self)
-
-    def can_continue(self, fitted: FittedModel) -> bool:
-        """Return whether ``start=`` takes this fitted model."""
-        return isinstance(fitted, FittedLinear)
 
     def rounds(
         self,
@@ -123,45 +113,39 @@ class CoordinateAscent(Part):
         With validation data, a round has the weights after its pass: the weights of any pass of any
         search may be the best on that data. Without it, a round has the best weights so far.
         """
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid_X = None if valid is None else filled(valid.X, fill, "linear")
-        deviation = deviations(X, document_weight(data), scale=self.scale)
+        run = LinearRounds(data, valid, self.missing, n_jobs)
+        deviation = deviations(run.data.X, document_weight(data), scale=self.scale)
         home = np.full(data.n_features, 1.0 / max(data.n_features, 1))
         if start is not None and start.coef.any():
             home = start.coef * deviation
             home /= np.abs(home).sum()
-        search = Search(self, metric, data, X, deviation, home, n_jobs)
-        earlier = [] if resume is None else _passes_of(resume, data.n_features)
+        search = _Search(self, metric, run.data, deviation, home, n_jobs)
+        resumed: list[tuple[float, F64]] = []
+        if resume is not None:
+            check_arrays(_PASSES, resume, "the checkpoint", features=data.n_features)
+            resumed = list(zip(resume["values"].tolist(), resume["w"], strict=True))
         passes: list[tuple[float, F64]] = []
-        best = 0  # index of the pass that the round of the model has
+        best = 0  # index of the pass whose weights the round has
         for restart in range(self.n_restarts):
             w, value = home, search.value(home)
             for number in range(self.n_passes):
-                before, replays = value, len(passes) < len(earlier)
+                before, replays = value, len(passes) < len(resumed)
                 if replays:
-                    value, w = earlier[len(passes)]
+                    value, w = resumed[len(passes)]
                 else:
-                    shuffle = stream(random_state, "coordinate_ascent", restart, number)
-                    value, w = search.visit(shuffle.permutation(data.n_features), w, value)
+                    rng = stream(random_state, "coordinate_ascent", restart, number)
+                    value, w = search.visit(rng.permutation(data.n_features), w, value)
                 passes.append((value, w))
                 if valid is not None or value > passes[best][0]:
                     best = len(passes) - 1
-                coef = passes[best][1] / deviation
-                valid_scores = None
-                if valid_X is not None and not replays:
-                    valid_scores = times_vector(valid_X, coef, n_jobs=n_jobs)
-                yield Round(
-                    len(passes),
-                    math.nan if replays else -passes[best][0],
-                    valid_scores,
-                    partial(FittedLinear, coef, fill, data.n_features),
-                    None if replays else partial(_arrays_of, passes[:]),
-                )
+                model = FittedLinear(passes[best][1] / deviation, run.fill)
+                if replays:
+                    yield run.replayed_round(len(passes), model)
+                else:
+                    state = partial(_state, passes[:])
+                    yield run.round(len(passes), -passes[best][0], model, state)
                 if value - before < self.tol or value == before:
                     break
-
-    restore = staticmethod(FittedLinear.restore)
 
 
 _PASSES = (
@@ -170,21 +154,13 @@ _PASSES = (
 )
 
 
-def _arrays_of(passes: list[tuple[float, F64]]) -> dict[str, AnyArray]:
+def _state(passes: list[tuple[float, F64]]) -> dict[str, AnyArray]:
     """Return the value and the weights after each pass as arrays."""
-    return {
-        "values": np.array([value for value, _ in passes]),
-        "w": np.array([w for _, w in passes]),
-    }
+    values, w = zip(*passes, strict=True)
+    return {"values": np.array(values), "w": np.array(w)}
 
 
-def _passes_of(resume: Mapping[str, AnyArray], n_features: int) -> list[tuple[float, F64]]:
-    """Return the value and the weights after each pass of an earlier run."""
-    check_arrays(_PASSES, resume, "the checkpoint", features=n_features)
-    return list(zip(resume["values"].tolist(), resume["w"], strict=True))
-
-
-class Search:
+class _Search:
     """The search on one data set. Weights are for features of unit deviation."""
 
     def __init__(
@@ -192,14 +168,13 @@ class Search:
         model: CoordinateAscent,
         metric: Metric,
         data: RankingData,
-        X: FloatMatrix,
         deviation: F64,
         home: F64,
         n_jobs: int | None,
     ) -> None:
         self._deviation, self._home, self._reg = deviation, home, model.reg
         rows, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
-        self._columns = _by_column(X, rows)
+        self._columns = _by_column(data.X, rows)
         self._line = line = MetricLine(metric, ordered, n_jobs=n_jobs)
         deep = model.steps == "auto" and line.depth > _DEEP
         is_exact = model.steps != "ranklib" and line.exact and not deep
@@ -213,7 +188,8 @@ class Search:
         """Move the weight of each feature once; return the objective and the weights."""
         w, s = w.copy(), self._scores(w)
         for feature in order.tolist():
-            x, penalty = self._column(feature), self._penalty(w, feature)
+            penalty = partial(self._penalty, w, feature)
+            x = self._column(feature)
             t, value = self._step(self._line, s, x, float(w[feature]), value, penalty)
             if t != 0.0:
                 w[feature] += t
@@ -223,10 +199,10 @@ class Search:
                 s /= size
         return value, w
 
-    def _penalty(self, w: F64, feature: int) -> Penalty:
-        if self._reg:
-            return lambda t: self._reg * distance(w, feature, t, self._home)
-        return lambda _: 0.0  # the distance takes a pass over all weights
+    def _penalty(self, w: F64, feature: int, t: Any) -> Any:
+        """Return the penalty of (1) after each change ``t`` of a weight."""
+        # The distance takes a pass over all weights.
+        return self._reg * distance(w, feature, t, self._home) if self._reg else 0.0
 
     def _scores(self, w: F64) -> F64:
         s = np.zeros(self._columns.shape[1])

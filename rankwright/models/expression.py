@@ -14,16 +14,17 @@ with an effect and a formula that occurs again is not evaluated again.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from functools import cache, partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Count, Missing, Part
+from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -48,10 +49,11 @@ from rankwright.models.formula import (
     simplify,
     size,
     text,
-    to_json,
 )
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.schema import FILL, Schema
+
+Item = TypeVar("Item")
 
 _TRIES = 10  # samples for each place of a generation, before duplicates are accepted
 _NUMBERS = 0.2  # share of leaves that are numbers
@@ -107,7 +109,7 @@ class FittedExpression:
 
     def texts(self) -> dict[str, str]:
         """Return the formula as JSON."""
-        return {"formula": to_json([self.formula])}
+        return {"formula": json.dumps([self.formula])}
 
     @classmethod
     def restore(
@@ -157,19 +159,29 @@ class Expression(Part):
 
     population: Count = 400
     n_generations: Count = 30
-    tournament: int = 7
+    tournament: Count = 7
     crossover: float = 0.6
-    elites: int = 2
-    parsimony: float = 1e-4
-    max_nodes: int = 31
-    max_depth: int = 8
-    max_features: int = 10
+    elites: Count = 2
+    parsimony: NonNegative = 1e-4
+    max_nodes: Count = 31
+    max_depth: Count = 8
+    max_features: Count = 10
     missing: Missing = None
 
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
 
     restore = staticmethod(FittedExpression.restore)
+
+    def check(self) -> None:
+        """Raise for parameters out of range."""
+        check_parameters(self)
+        if self.max_depth > MOST_DEPTH:
+            raise UsageError(f"max_depth must be at most {MOST_DEPTH}, not {self.max_depth}.")
+        if self.elites > self.population:
+            raise UsageError(f"elites must be at most population, {self.population}.")
+        if not 0.0 <= self.crossover <= 1.0:
+            raise UsageError(f"crossover must be a share from 0 to 1, not {self.crossover}.")
 
     def can_continue(self, fitted: Any) -> bool:
         """Return whether ``start`` accepts this fitted model."""
@@ -187,57 +199,41 @@ class Expression(Part):
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield the best formula of each generation; the first one includes that of ``start``."""
-        self._check()
+        self.check()
         fill = fill_values(data.X, self.missing)
         _, ordered = in_content_order(
             replace(data, X=filled(data.X, fill, "formula")), n_jobs=n_jobs
         )
         valid_X = None if valid is None else filled(valid.X, fill, "formula")
         columns = limited_columns(ordered.X, range(data.n_features))
+        varied = [column for column, x in columns.items() if np.ptp(x) > 0.0] or [*columns]
         fitness = _fitness(metric, ordered, columns, n_jobs)
-        varied = _varied_columns(columns)
 
         def build(formula: Formula) -> FittedExpression:
             return FittedExpression(formula, fill, data.n_features)
 
         best: list[Formula] = []
-        if resume is None:
-            population = self.first_generation(start, varied, random_state)
-        else:
+        population: list[Formula] = []
+        if resume is not None:
             check_arrays(_STATE, resume, "the checkpoint")
             best, population = (
                 from_json(resume[spec.name].tobytes(), data.n_features) for spec in _STATE
             )
             for t, formula in enumerate(best, start=1):
                 yield Round(t, np.nan, None, partial(build, formula))
-            values = fitness(population)
-            population = self.next_generation(population, values, varied, len(best), random_state)
-        for t in range(len(best) + 1, self.n_generations + 1):
+        for t in range(len(best), self.n_generations):
+            if t == 0:
+                population = self.first_generation(start, varied, random_state)
+            else:
+                values = fitness(population)
+                population = self.next_generation(population, values, varied, t, random_state)
             values = fitness(population)
             leader = int(np.lexsort((_sizes(population), -values))[0])
             best.append(population[leader])
             model = partial(build, best[-1])
             scores = None if valid_X is None else model().scores(valid_X, n_jobs=n_jobs)
             state = partial(_state, best[:], population)
-            yield Round(t, -float(values[leader]), scores, model, state)
-            if t < self.n_generations:
-                population = self.next_generation(population, values, varied, t, random_state)
-
-    def _check(self) -> None:
-        for name in (
-            *("population", "n_generations", "tournament", "elites"),
-            *("max_nodes", "max_depth", "max_features"),
-        ):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be 1 or more, not {getattr(self, name)}.")
-        if self.max_depth > MOST_DEPTH:
-            raise UsageError(f"max_depth must be at most {MOST_DEPTH}, not {self.max_depth}.")
-        if self.elites > self.population:
-            raise UsageError(f"elites must be at most population, {self.population}.")
-        if not 0.0 <= self.crossover <= 1.0:
-            raise UsageError(f"crossover must be a share from 0 to 1, not {self.crossover}.")
-        if self.parsimony < 0.0:
-            raise UsageError(f"parsimony must be 0 or more, not {self.parsimony}.")
+            yield Round(t + 1, -float(values[leader]), scores, model, state)
 
     # --- generations -------------------------------------------------------------------------
 
@@ -272,8 +268,7 @@ class Expression(Part):
         rng = stream(seed, "evolve", t + 1)
         sizes = _sizes(population)
         order = np.lexsort((sizes, -values))
-        rank = np.empty(len(population), np.int64)
-        rank[np.lexsort((sizes, -(values - self.parsimony * sizes)))] = np.arange(len(population))
+        rank = np.argsort(np.lexsort((sizes, self.parsimony * sizes - values)))
 
         def parent() -> Formula:
             sampled = rng.integers(len(rank), size=self.tournament)
@@ -340,8 +335,8 @@ def _fitness(
     assert isinstance(metric, base.Metric)
     selection = metric.for_selection()
     evaluator = Evaluator(data, selection, n_jobs=n_jobs)
-    means: dict[Formula, float] = {}
 
+    @cache
     def mean(formula: Formula) -> float:
         scores = formula_values(formula, columns, data.n_documents, n_jobs=n_jobs)
         (value,) = evaluator.means(scores).values()
@@ -349,18 +344,7 @@ def _fitness(
             return 0.0
         return value if selection.maximise else -value
 
-    def fitness(formulas: Sequence[Formula]) -> F64:
-        for formula in formulas:
-            if formula not in means:
-                means[formula] = mean(formula)
-        return np.array([means[formula] for formula in formulas])
-
-    return fitness
-
-
-def _varied_columns(columns: Mapping[int, F64]) -> list[int]:
-    """Return the columns that are not constant, or all if none varies."""
-    return [column for column, x in columns.items() if np.ptp(x) > 0.0] or list(columns)
+    return lambda formulas: np.array([mean(formula) for formula in formulas])
 
 
 def _sizes(formulas: Sequence[Formula]) -> AnyArray:
@@ -371,7 +355,7 @@ def _state(best: Sequence[Formula], population: Sequence[Formula]) -> dict[str, 
     """Return the best formula of each generation and the last generation as bytes of JSON."""
     formulas = {"best": best, "population": population}
     return {
-        name: np.frombuffer(to_json(part).encode(), np.uint8) for name, part in formulas.items()
+        name: np.frombuffer(json.dumps(part).encode(), np.uint8) for name, part in formulas.items()
     }
 
 
@@ -382,9 +366,9 @@ def _sampled(deep: int, full: bool, columns: Sequence[int], rng: np.random.Gener
     if deep == 0 or (not full and rng.random() < 0.3):
         return _number(rng) if rng.random() < _NUMBERS else _feature(columns, rng)
     if rng.random() < _UNARY:
-        return (_pick(UNARY, rng), _sampled(deep - 1, full, columns, rng))
+        return (_pick([*UNARY], rng), _sampled(deep - 1, full, columns, rng))
     left, right = (_sampled(deep - 1, full, columns, rng) for _ in range(2))
-    return (_pick(BINARY, rng), left, right)
+    return (_pick([*BINARY], rng), left, right)
 
 
 def _changed(node: Formula, columns: Sequence[int], rng: np.random.Generator) -> Formula:
@@ -393,15 +377,15 @@ def _changed(node: Formula, columns: Sequence[int], rng: np.random.Generator) ->
         return _feature(columns, rng)
     if node[0] == NUMBER:
         return (NUMBER, _short(node[1] * np.exp(0.5 * rng.normal())))
-    return (_pick(UNARY if len(node) == 2 else BINARY, rng), *node[1:])
+    return (_pick([*(UNARY if len(node) == 2 else BINARY)], rng), *node[1:])
 
 
 def _feature(columns: Sequence[int], rng: np.random.Generator) -> Formula:
-    return (FEATURE, int(columns[int(rng.integers(len(columns)))]))
+    return (FEATURE, int(_pick(columns, rng)))
 
 
-def _pick(names: Sequence[str], rng: np.random.Generator) -> str:
-    return names[int(rng.integers(len(names)))]
+def _pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
+    return items[int(rng.integers(len(items)))]
 
 
 def _number(rng: np.random.Generator) -> Formula:
@@ -418,7 +402,7 @@ def _cut(formula: Formula, rng: np.random.Generator) -> int:
     parts = parts_of(formula)
     inner = [at for at, part in enumerate(parts) if not is_leaf(part)]
     if inner and rng.random() < _INNER:
-        return inner[int(rng.integers(len(inner)))]
+        return _pick(inner, rng)
     return int(rng.integers(len(parts)))
 
 
@@ -426,12 +410,9 @@ def _replaced(formula: Formula, at: int, new: Formula) -> Formula:
     """Return the formula with the part at node ``at``, in the order of `parts_of`, replaced."""
     if at == 0:
         return new
-    at -= 1
-    parts = list(formula[1:])
-    for k, part in enumerate(parts):
-        length = size(part)
-        if at < length:
-            parts[k] = _replaced(part, at, new)
-            break
-        at -= length
+    parts, begin = [], 1
+    for part in formula[1:]:
+        end = begin + size(part)
+        parts.append(_replaced(part, at - begin, new) if begin <= at < end else part)
+        begin = end
     return (formula[0], *parts)

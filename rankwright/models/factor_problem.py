@@ -29,13 +29,14 @@ singular value of G at the best biases.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel, quick_kernel
-from rankwright.core.parallel import map_ranges, query_ranges
+from rankwright.core.parallel import map_queries
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, Loss
@@ -92,20 +93,17 @@ def _item_gradient(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ign
 
 
 def factor_scores(
-    data: RankingData,
-    user: I64,
-    U: F64,
-    level: F64,
-    V: F64,
-    b: F64,
-    *,
-    n_jobs: int | None = None,
+    X: Any, indptr: I64, user: I64, parts: Sequence[F64], *, n_jobs: int | None = None
 ) -> F64:
-    """Return the scores (1); ``user`` is the row of each query in U, below 0 for unknown users."""
-    X = sparse.csr_array(without_gaps(data.X, "factorization"))
-    s, bounds = np.empty(data.n_documents), query_ranges(data.indptr)
+    """Return the scores (1) of the rows of a CSR matrix.
+
+    ``user`` is the row of each query in U, below 0 for unknown users. ``parts`` is U, levels, V and
+    b.
+    """
+    U, level, V, b = parts
+    s = np.empty(X.shape[0])
     rows = X.indptr, X.indices, X.data
-    map_ranges(_scores, bounds, data.indptr, *rows, user, U, V, b, level, s, n_jobs=n_jobs)
+    map_queries(_scores, indptr, *rows, user, U, V, b, level, s, n_jobs=n_jobs)
     return s
 
 
@@ -138,17 +136,12 @@ class FactorProblem:
         self.total = float(order_weight(data).sum()) or 1.0
         self.l2, self._l2_bias = l2, l2_bias
         self._biases, self._levels = biases, not loss.traits.shift_invariant
-        self._n_jobs, self.indptr = n_jobs, data.indptr
-        X = sparse.csr_array(without_gaps(data.X, "factorization"))
-        columns = X.tocsc()
-        self.by_row = X.indptr, X.indices, X.data
-        self.by_column = columns.indptr, columns.indices, columns.data
-        users = np.arange(data.n_queries, dtype=np.int32 if data.n_queries < 2**31 else np.int64)
-        self._user_of_row = np.repeat(users, np.diff(data.indptr))
-        self.user_of_entry = self._user_of_row[columns.indices]  # by column
+        self.n_jobs, self.indptr = n_jobs, data.indptr
+        self.X = sparse.csr_array(without_gaps(data.X, "factorization"))
+        columns = self.X.tocsc()
+        self.by_column = columns.indptr.astype(np.int64), columns.indices, columns.data
+        self.user_of_entry = data.query_of_row().astype(columns.indices.dtype)[columns.indices]
         self._all_users = np.arange(data.n_queries)
-        self._user_ranges = query_ranges(data.indptr)
-        self._item_ranges = query_ranges(columns.indptr.astype(np.int64))
         n_users, n_items = data.n_queries, data.n_features
         self._shapes = (n_users, n_factors), (n_users,), (n_items, n_factors), (n_items,)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
@@ -181,7 +174,7 @@ class FactorProblem:
         """Return U, levels, V and b of (1) for scaled variables."""
         return [part * scale for part, scale in zip(self.views(theta), self._scale, strict=True)]
 
-    def scaled(self, parts: list[F64]) -> F64:
+    def scaled(self, parts: Sequence[F64]) -> F64:
         """Return the scaled variables of U, levels, V and b."""
         pairs = zip(parts, self._scale, strict=True)
         return np.concatenate([(part / (scale or 1.0)).ravel() for part, scale in pairs])
@@ -193,12 +186,9 @@ class FactorProblem:
 
     # --- objective ---------------------------------------------------------------------------
 
-    def scores(self, parts: list[F64]) -> F64:
+    def scores(self, parts: Sequence[F64]) -> F64:
         """Return the scores (1) of all documents."""
-        U, level, V, b = parts
-        s = np.empty(int(self.indptr[-1]))
-        self.over_users(_scores, self.indptr, *self.by_row, self._all_users, U, V, b, level, s)
-        return s
+        return factor_scores(self.X, self.indptr, self._all_users, parts, n_jobs=self.n_jobs)
 
     def value(self, theta: F64) -> float:
         """Return J."""
@@ -209,9 +199,7 @@ class FactorProblem:
         """Return J for the sum of the losses."""
         return float(value) / self.total + 0.5 * self.l2 * float(theta @ theta)  # (2)
 
-    def gradient(
-        self, gradient: F64, parts: list[F64], *, users: bool = True, items: bool = True
-    ) -> F64:
+    def gradient(self, gradient: F64, parts: Sequence[F64], *, users: bool, items: bool) -> F64:
         """Return the gradient of the loss over W in the scaled variables of users, items or both.
 
         ``gradient`` is the gradient of the loss in the scores.
@@ -220,10 +208,11 @@ class FactorProblem:
         out = np.zeros(self.size)
         views = self.views(out)
         if users:
-            self.over_users(_user_gradient, self.indptr, *self.by_row, V, gradient, *views[:2])
+            rows = self.indptr, self.X.indptr, self.X.indices, self.X.data
+            map_queries(_user_gradient, *rows, V, gradient, *views[:2], n_jobs=self.n_jobs)
         if items:
-            columns = *self.by_column, self.user_of_entry
-            self.over_items(_item_gradient, *columns, U, gradient, *views[2:])
+            entries = *self.by_column, self.user_of_entry
+            map_queries(_item_gradient, *entries, U, gradient, *views[2:], n_jobs=self.n_jobs)
         for view, scale in zip(views, self._scale, strict=True):
             view *= scale / self.total
         return out[self.block(users=users, items=items)]
@@ -231,14 +220,12 @@ class FactorProblem:
     @one_blas_thread()
     def largest_l2(self, theta: F64) -> float:
         """Return the l2 of (3) to a few per cent, for ``theta`` without vectors."""
-        gradient = np.empty(int(self.indptr[-1]))
+        n = self.X.shape[0]
+        gradient = np.empty(n)
         self.loss.grad(self.scores(self.parts(theta)), gradient)
-        n, (n_users, *_) = len(gradient), self._shapes[0]
-        X: Any = sparse.csr_array(self.by_row[::-1], shape=(n, self._shapes[2][0]))
-        spread: Any = sparse.csr_array(
-            (gradient, self._user_of_row, np.arange(n + 1)), (n, n_users)
-        )
-        G = sparse.csr_array(spread.T @ X)
+        shape = len(self._all_users), n
+        by_user: Any = sparse.csr_array((gradient, np.arange(n), self.indptr), shape)
+        G = (by_user @ self.X).sorted_indices()
         v = stream(0, "factorization", "power").normal(size=G.shape[1])
         size = 0.0
         for _ in range(50):
@@ -246,16 +233,6 @@ class FactorProblem:
             size = float(np.linalg.norm(v))
             v /= size or 1.0
         return float(np.sqrt(size / self.total))
-
-    # --- threads -----------------------------------------------------------------------------
-
-    def over_users(self, function: Any, *args: Any) -> None:
-        """Call a kernel for ranges of users."""
-        map_ranges(function, self._user_ranges, *args, n_jobs=self._n_jobs)
-
-    def over_items(self, function: Any, *args: Any) -> None:
-        """Call a kernel for ranges of items."""
-        map_ranges(function, self._item_ranges, *args, n_jobs=self._n_jobs)
 
 
 class BlockProblem:

@@ -52,7 +52,6 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.als import AlternatingSquares
-from rankwright.models.best_items import best_items
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, factor_scores
 from rankwright.models.missing import without_gaps
 from rankwright.models.schema import Schema
@@ -106,14 +105,20 @@ class FittedFactorization:
         """Length of the vectors."""
         return int(self.item_factors.shape[1])
 
+    @property
+    def parts(self) -> tuple[F64, F64, F64, F64]:
+        """U, levels, V and b of the score."""
+        return self.user_factors, self.user_level, self.item_factors, self.item_bias
+
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row for an unknown user."""
         return times_vector(without_gaps(X, "factorization"), self.item_bias, n_jobs=n_jobs)
 
     def scores_of(self, data: RankingData, *, n_jobs: int | None = None) -> F64:
         """Return the score of each document for its user, given by ``qid``."""
-        parts = self.user_factors, self.user_level, self.item_factors, self.item_bias
-        return factor_scores(data, self.numbers_of(data.qid), *parts, n_jobs=n_jobs)
+        X = sparse.csr_array(without_gaps(data.X, "factorization"))
+        rows = self.numbers_of(data.qid)
+        return factor_scores(X, data.indptr, rows, self.parts, n_jobs=n_jobs)
 
     def numbers_of(self, users: AnyArray) -> I64:
         """Return the row of each user's vector, or -1.
@@ -123,48 +128,29 @@ class FittedFactorization:
         DataError
             If a user has another type than all known users, such as "7" if users are numbers.
         """
-        number = {user: row for row, user in enumerate(self.users.tolist())}
-        rows = np.array([number.get(user, -1) for user in users.tolist()], np.int64)
-        types = {_type_of_id(user) for user in number}
+        rows = rows_of(users, self.users)
+        types = {_type_of_id(user) for user in self.users.tolist()}
         for user in users[rows < 0].tolist():
             if user is not None and types and _type_of_id(user) not in types:
                 raise DataError(
                     f"user {user!r} has the type {type(user).__name__}, unlike the users in fit, "
-                    f"for example {next(iter(number))!r}; pass user ids as in fit."
+                    f"for example {self.users.tolist()[0]!r}; pass user ids as in fit."
                 )
         return rows
 
-    def best_items(
-        self,
-        user: I64,
-        n: int,
-        *,
-        rated: bool = False,
-        columns: I64 | None = None,
-        n_jobs: int | None = None,
-    ) -> tuple[I64, F64]:
-        """Return the columns of the best items of the users in rows ``user``, and their scores.
-
-        Items that a user has rated are included if ``rated`` is true. ``columns``, ascending,
-        are the items to choose from. See `rankwright.models.best_items`.
-        """
-        vectors = self.user_factors, self.user_level, self.item_factors, self.item_bias
-        left_out = None if rated else (self.rated_begin, self.rated)
-        return best_items(user, n, vectors, columns=columns, rated=left_out, n_jobs=n_jobs)
-
     def with_users(self, data: RankingData, U: F64, level: F64) -> FittedFactorization:
         """Return the model with further users, who replace known users of the same name."""
-        stay = ~np.isin(self.users, data.qid)
+        is_kept = ~np.isin(self.users, data.qid)
         sizes = np.diff(self.rated_begin)
-        offsets = np.concatenate(([0], np.cumsum(sizes[stay])))
+        offsets = np.concatenate(([0], np.cumsum(sizes[is_kept])))
         begin, rated = items_of(data)
         return replace(
             self,
-            users=np.concatenate([self.users[stay], data.qid]),
-            user_factors=np.concatenate([self.user_factors[stay], U]),
-            user_level=np.concatenate([self.user_level[stay], level]),
+            users=np.concatenate([self.users[is_kept], data.qid]),
+            user_factors=np.concatenate([self.user_factors[is_kept], U]),
+            user_level=np.concatenate([self.user_level[is_kept], level]),
             rated_begin=np.concatenate([offsets[:-1], offsets[-1] + begin]),
-            rated=np.concatenate([self.rated[np.repeat(stay, sizes)], rated]),
+            rated=np.concatenate([self.rated[np.repeat(is_kept, sizes)], rated]),
         )
 
     def with_side(self, side: F64) -> FittedFactorization:
@@ -226,6 +212,12 @@ def _users(text: str, count: int) -> AnyArray:
     if not plain or len(set(names)) != len(names) or len(names) != count:
         raise DataError(f"its users are not a list of {count} different names.")
     return np.array(names)
+
+
+def rows_of(users: AnyArray, fitted_users: AnyArray) -> I64:
+    """Return the place of each user among the users of a fit, or -1."""
+    row = {user: number for number, user in enumerate(fitted_users.tolist())}
+    return np.array([row.get(user, -1) for user in users.tolist()], np.int64)
 
 
 def items_of(data: RankingData) -> tuple[I64, I64]:
@@ -330,7 +322,10 @@ class Factorization(Part):
                 turns = iter(deque(turns, maxlen=1))
             for solution in turns:
                 number += 1
-                fitted = _fitted(problem, solution, data, items)
+                U, level, V, b = problem.parts(solution.w)
+                fitted = FittedFactorization(
+                    data.qid, U, level, V, b, *items, data.n_features, l2, solution=solution
+                )
                 scores = None if valid is None else fitted.scores_of(valid, n_jobs=n_jobs)
                 yield Round(number, solution.value, scores, partial(_finished, fitted, problem))
 
@@ -437,11 +432,9 @@ class Factorization(Part):
 
     def _limits(self, name: str) -> tuple[Any, Any]:
         """Return tol and max_iter with "auto" resolved for a method or solver."""
-        tol, max_iter = LIMITS[name]
-        return (
-            tol if self.tol == "auto" else self.tol,
-            max_iter if self.max_iter == "auto" else self.max_iter,
-        )
+        limits = zip((self.tol, self.max_iter), LIMITS[name], strict=True)
+        tol, max_iter = (default if value == "auto" else value for value, default in limits)
+        return tol, max_iter
 
     def _method(self, loss: Loss, solver: Any, data: RankingData) -> tuple[str, Any]:
         """Check the parameters; return the method and its solver, which is None for als."""
@@ -478,19 +471,20 @@ class Factorization(Part):
         """Return whether the method is als; raise if ``method="als"`` does not support the fit."""
         if self.method not in ("auto", "als"):
             return False
-        missing = missing_traits(_SQUARES, loss.traits)
+        traits = loss.traits
+        missing = missing_traits(_SQUARES, traits)
         X = sparse.csr_array(without_gaps(data.X, "factorization"))
-        most = int(np.diff(X.indptr).max(initial=0))
-        is_supported = not missing and not loss.traits.stochastic and most <= 1
+        n_columns = int(np.diff(X.indptr).max(initial=0))
+        is_sampled_or_wide = traits.stochastic or n_columns > 1
         if self.method == "auto":
-            return is_supported and loss.traits.convex and solver is None
+            return not missing and not is_sampled_or_wide and traits.convex and solver is None
         if solver is not None:
             raise UsageError("method='als' takes no solver; leave solver out, or method.")
         advice = "Leave method out, or use method='joint'."
         if missing:
             raise IncompatibleError(lacking("method='als'", missing, loss, advice))
-        if not is_supported:
-            reason = "the loss samples anew" if loss.traits.stochastic else f"one has {most}"
+        if is_sampled_or_wide:
+            reason = "the loss samples anew" if traits.stochastic else f"one has {n_columns}"
             raise IncompatibleError(
                 "method='als' needs documents of one column each, as ratings are, and a loss that "
                 f"samples nothing; {reason}. {advice}"
@@ -513,15 +507,6 @@ class Factorization(Part):
 def _solve(solver: Any, block: BlockProblem) -> SolveResult:
     solution: SolveResult = solver.solve(block, block.start)
     return solution
-
-
-def _fitted(
-    problem: FactorProblem, solution: SolveResult, data: RankingData, items: tuple[I64, I64]
-) -> FittedFactorization:
-    U, level, V, b = problem.parts(solution.w)
-    return FittedFactorization(
-        data.qid, U, level, V, b, *items, data.n_features, problem.l2, solution=solution
-    )
 
 
 def _finished(fitted: FittedFactorization, problem: FactorProblem) -> FittedFactorization:

@@ -34,26 +34,24 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Missing, Part, check_parameters
+from rankwright.core.parameters import Count, Missing
 from rankwright.core.products import times_vector
-from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix, Metric, Round
+from rankwright.core.types import F64, AnyArray, Metric, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.metrics.ranked import Ranked
-from rankwright.models.linear import FittedLinear, deviations
-from rankwright.models.missing import fill_values, filled
-from rankwright.registry import unknown
+from rankwright.models.linear import FittedLinear, LinearRounds, deviations
+from rankwright.models.missing import column_of
+from rankwright.models.schema import ModelPart
 
 _SURE = 1.0 - 1e-6  # a weak ranker without error gets a step of 7.25 instead of infinity
-_WEIGHTS = ("total", "running")
 _STATE = (
     ArraySpec("round", "int64", (1,), low=1),
     ArraySpec("by_query", "float64", ("sums", "queries")),
@@ -64,7 +62,7 @@ Weights = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FeatureSum(Part):
+class FeatureSum(ModelPart):
     """A weight for each feature, from rounds that choose one feature each to improve a metric.
 
     Parameters
@@ -93,27 +91,18 @@ class FeatureSum(Part):
     RankBoost(model=FeatureSum(n_rounds=100))
     """
 
+    fitted_class: ClassVar[Any] = FittedLinear
+    optimises_metric: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
+
     n_rounds: Count = 500
-    weights: str = "total"
+    weights: Literal["total", "running"] = "total"
     enqueue: bool = False
     tol: float | None = None
     max_selections: int | None = None
     falling: bool = False
     scale: bool = False
     missing: Missing = None
-
-    optimises_metric: ClassVar[bool] = True
-    resumable: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        check_parameters(self)
-        if self.weights not in _WEIGHTS:
-            raise UsageError(unknown("weights", self.weights, _WEIGHTS))
-
-    def can_continue(self, fitted: FittedModel) -> bool:
-        """Return whether ``start=`` takes this fitted model."""
-        return isinstance(fitted, FittedLinear)
 
     def rounds(
         self,
@@ -126,41 +115,36 @@ class FeatureSum(Part):
         random_state: int = 0,  # noqa: ARG002
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
-        """Yield a round after each feature that is added to those of ``start``.
+        """Yield a round after each feature that is added to the sum of ``start``.
 
-        A run is a function of the metric of its sums on each query. These values are its state.
+        The metric of each sum on each query determines the run and is its state.
         """
         n_jobs = thread_count(n_jobs)
-        fill = fill_values(data.X, self.missing)
-        valid_X = None if valid is None else filled(valid.X, fill, "linear")
-        _, ordered = in_content_order(data, n_jobs=n_jobs)
-        X = filled(ordered.X, fill, "linear")
-        features = WeakRankers(metric, ordered, X, self.falling, self.scale, n_jobs)
+        run = LinearRounds(in_content_order(data, n_jobs=n_jobs)[1], valid, self.missing, n_jobs)
+        features = WeakRankers(metric, run.data, self.falling, self.scale, n_jobs)
         first = {} if start is None else features.weights_of(start)
         by_query: list[F64] = []
-        last_resumed, earlier = 0, iter(np.empty((0, data.n_queries)))
+        last_resumed, resumed = 0, iter(np.empty((0, data.n_queries)))
         if resume is not None:
             check_arrays(_STATE, resume, "the checkpoint", queries=data.n_queries)
-            last_resumed, earlier = int(resume["round"][0]), iter(resume["by_query"])
+            last_resumed, resumed = int(resume["round"][0]), iter(resume["by_query"])
 
         def metric_of(weights: Weights) -> F64:
-            values = next(earlier, None)
+            values = next(resumed, None)
             by_query.append(features.metric_of(weights) if values is None else values)
             return by_query[-1]
 
         def round_of(number: int, weights: Weights, mean: float) -> Round:
-            coef, valid_scores = features.coef(weights), None
-            model = partial(FittedLinear, coef, fill, data.n_features)
+            model = FittedLinear(features.coef(weights), run.fill)
             if number <= last_resumed:
-                return Round(number, math.nan, None, model)
-            if valid_X is not None:
-                valid_scores = times_vector(valid_X, coef, n_jobs=n_jobs)
-            state = partial(_state, number, by_query[:])
-            return Round(number, features.loss(mean), valid_scores, model, state)
+                return run.replayed_round(number, model)
+            return run.round(
+                number, features.loss(mean), model, partial(_state, number, by_query[:])
+            )
 
         number = 0
-        for choice in self.choose(features.values, metric_of, features.weight, first):
-            number += 1
+        choices = self.choose(features.values, metric_of, features.weight, first)
+        for number, choice in enumerate(choices, start=1):
             yield round_of(number, choice.weights, choice.mean)
         if not number:  # no feature improves the metric
             total = ordered_sum(features.weight) or 1.0
@@ -246,8 +230,6 @@ class FeatureSum(Part):
         is_only = bool(steps) and all(number == f for number, _ in steps)
         return is_only and self.weights == "total" and not self.enqueue
 
-    restore = staticmethod(FittedLinear.restore)
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -275,18 +257,18 @@ class WeakRankers:
         self,
         metric: Any,
         data: RankingData,
-        X: FloatMatrix,
         falling: bool,
         scale: bool,
         n_jobs: int | None,
     ) -> None:
+        X = data.X
         self._metric, self._X, self._n_jobs = metric.for_selection(), X, n_jobs
         self._judged = metric.judge(data, n_jobs=n_jobs)
         self._deviation = deviations(X, np.ones(data.n_documents), scale=scale)
-        columns = sparse.csc_array(X) if sparse.issparse(X) else X
+        columns: Any = sparse.csc_array(X) if sparse.issparse(X) else X
         by_query = np.array(
             [
-                self._by_query(sign * _column(columns, f))
+                self._by_query(sign * column_of(columns, f))
                 for sign in ((1.0, -1.0) if falling else (1.0,))
                 for f in range(X.shape[1])
             ]
@@ -348,11 +330,6 @@ def _summed(steps: list[tuple[int, float]]) -> Weights:
     for f, step in steps:
         weights[f] = weights.get(f, 0.0) + step
     return weights
-
-
-def _column(X: Any, f: int) -> F64:
-    values = X[:, f] if isinstance(X, np.ndarray) else X[:, [f]].toarray().ravel()
-    return np.asarray(values, np.float64)
 
 
 def _state(number: int, by_query: list[F64]) -> dict[str, AnyArray]:

@@ -38,19 +38,14 @@ _ROWS = 4_096
 _NEAR = 1e-6  # below this difference of z(x) and z(c) the quotient is replaced by the derivative
 
 
-def _relu(z: F64) -> F64:
-    return np.maximum(z, 0.0)
-
-
-def _elu(z: F64) -> F64:
-    return np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0)))
-
-
 ACTIVATIONS: dict[str, tuple[Callable[[F64], F64], Callable[[F64], F64]]] = {
-    "relu": (_relu, lambda z: (z > 0.0).astype(np.float64)),
+    "relu": (lambda z: np.maximum(z, 0.0), lambda z: (z > 0.0).astype(np.float64)),
     "sigmoid": (special.expit, lambda z: special.expit(z) * special.expit(-z)),
     "tanh": (np.tanh, lambda z: 1.0 - np.tanh(z) ** 2),
-    "elu": (_elu, lambda z: np.exp(np.minimum(z, 0.0))),
+    "elu": (
+        lambda z: np.where(z > 0.0, z, np.expm1(np.minimum(z, 0.0))),
+        lambda z: np.exp(np.minimum(z, 0.0)),
+    ),
 }
 """Activations and their derivatives."""
 
@@ -68,6 +63,13 @@ def _schema(n_layers: int, *, context: bool) -> Schema:
     if context:
         specs += [ArraySpec(f"context_{k}", "float64", (units[-2], units[-2])) for k in range(4)]
     return Schema(tuple(specs), {"activation": tuple(ACTIVATIONS)})
+
+
+def _attention(h: F64, query: F64, key: F64) -> F64:
+    """Return A of a head for the documents of a query."""
+    products = (h @ query) @ (h @ key).T
+    attention: F64 = special.softmax(products / np.sqrt(query.shape[1]), axis=1)  # (2)
+    return attention
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,11 +128,12 @@ class FittedNetwork:
     def _scores(self, X: FloatMatrix, bounds: I64, n_jobs: int | None) -> F64:
         """Return the scores of blocks of rows; with a list context, a block is a query."""
         X, scores = filled(X, self.fill, "network"), np.empty(X.shape[0])
+        heads = self._heads()
 
         def score(lo: int, hi: int) -> None:
-            h = self._hidden(X[lo:hi])[-1]
-            if self.context:
-                h = h + self._attend(h)
+            *_, h = self._hidden(X[lo:hi])
+            if heads:
+                h = h + sum(_attention(h, q, k) @ (h @ v) @ out for q, k, v, out in heads)  # (1)
             scores[lo:hi] = self._score(h)
 
         with one_blas_thread():
@@ -159,28 +162,13 @@ class FittedNetwork:
         scores: F64 = h @ weight[:, 0] + bias[0]
         return scores
 
-    def _by_head(self) -> list[tuple[F64, ...]]:
+    def _heads(self) -> list[tuple[F64, ...]]:
         """Return Q, K, V and O of each head."""
         if not self.context:
             return []
-        query, key, value, out = self.context
-        width = query.shape[1] // self.heads
-        spans = [slice(k * width, (k + 1) * width) for k in range(self.heads)]
-        return [(query[:, s], key[:, s], value[:, s], out[s]) for s in spans]
-
-    def _attention(self, h: F64) -> list[F64]:
-        """Return A of each head."""
-        return [
-            special.softmax((h @ query) @ (h @ key).T / np.sqrt(query.shape[1]), axis=1)  # (2)
-            for query, key, _, _ in self._by_head()
-        ]
-
-    def _attend(self, h: F64) -> F64:
-        """Return the sum in (1) for each document."""
-        total = np.zeros_like(h)
-        for attention, (_, _, value, out) in zip(self._attention(h), self._by_head(), strict=True):
-            total += attention @ (h @ value) @ out  # (1)
-        return total
+        *columns, out = self.context
+        parts = [*(np.split(weight, self.heads, axis=1) for weight in columns)]
+        return list(zip(*parts, np.split(out, self.heads), strict=True))
 
     # --- gradients and contributions -----------------------------------------------------------
 
@@ -204,8 +192,8 @@ class FittedNetwork:
         return self._contributions(data.X, data.indptr)
 
     def _contributions(self, X: FloatMatrix, bounds: I64) -> F64:
-        X, last = filled(X, self.fill, "network"), self.layers[-1][0][:, 0]
-        directions = [last, *(value @ out @ last for _, _, value, out in self._by_head())]
+        X, last, heads = filled(X, self.fill, "network"), self.layers[-1][0][:, 0], self._heads()
+        directions = [last, *(value @ out @ last for _, _, value, out in heads)]
         *central_sums, central = self._hidden(self.centre[None, :])
         rest = self._score(central)[0] + sum(float((central @ d)[0]) for d in directions[1:])
         contributions = np.full((X.shape[0], self.n_features + 1), rest)
@@ -216,9 +204,8 @@ class FittedNetwork:
                 rates = [self._rate(z, c) for z, c in zip(sums, central_sums, strict=True)]
                 moved = (rows.toarray() if sparse.issparse(rows) else rows) - self.centre
                 total, *by_head = (self._back(d, rates, hi - lo) * moved for d in directions)
-                attention = self._attention(h) if self.context else []
-                for weights, part in zip(attention, by_head, strict=True):
-                    total = total + weights @ part
+                for (query, key, _, _), part in zip(heads, by_head, strict=True):
+                    total = total + _attention(h, query, key) @ part
                 contributions[lo:hi, :-1] = total
         return contributions
 

@@ -83,7 +83,7 @@ class Forest:
     feature, rule : (N,) arrays
         Column of each split and its rule for missing values (`forest_scoring`); 0 for leaves.
     threshold : (N,) array
-        x <= threshold goes left. For a split on categories, the index of its set in ``sets``.
+        A row is sent left if x <= threshold. For a split on categories, the index in ``sets``.
     left, right : (N,) arrays
         Children of each split; a leaf is its own child.
     value : (N,) array
@@ -93,7 +93,7 @@ class Forest:
     shrinkage : (T,) array
         Learning rate that the values of each tree include.
     sets : tuple of arrays of uint32
-        Categories that go left, as bits.
+        Sets of categories that are sent left, as bits.
     base, scale, offset : float
         See (1).
     is_mean : bool
@@ -168,7 +168,7 @@ class Forest:
     ) -> Self:
         """Return one tree from nodes in any order, the root first; leaves have children -1.
 
-        ``sets`` has the categories that go left, as bits, by node.
+        ``sets`` maps nodes to the categories that are sent left, as bits.
         """
         n = len(left)
         arrays = (right, feature, threshold, rule, value, cover, gain)
@@ -181,8 +181,8 @@ class Forest:
         position = np.zeros(n, np.int64)
         position[order] = nodes
         is_split = nodes < n_splits
-        own_sets = sets or {}
-        set_nodes = [node for node in splits.tolist() if node in own_sets]
+        words = sets or {}
+        set_nodes = [node for node in splits.tolist() if node in words]
         cuts = threshold.astype(np.float64)
         cuts[set_nodes] = np.arange(len(set_nodes))
         return cls(
@@ -197,7 +197,7 @@ class Forest:
             cover=cover[order].astype(np.float64),
             gain=np.where(is_split, gain[order], 0.0),
             shrinkage=np.array([shrinkage], np.float64),
-            sets=tuple(np.asarray(own_sets[node], np.uint32) for node in set_nodes),
+            sets=tuple(np.asarray(words[node], np.uint32) for node in set_nodes),
             n_rounds=1,
         )
 
@@ -207,8 +207,8 @@ class Forest:
     ) -> Self:
         """Return the sum of weighted rules [x > threshold], each a tree with one split.
 
-        The gain of a split is the size of its weight. Its cover makes the SHAP values of a rule its
-        weight for documents that meet it and 0 for others.
+        The gain of a split is the absolute weight. With this cover, the SHAP value of a rule is its
+        weight for documents that meet it and 0 for other documents.
         """
         n = len(feature)
         roots = 3 * np.arange(n)
@@ -242,17 +242,13 @@ class Forest:
         """Number of nodes of each tree."""
         return np.diff(np.append(self.roots, len(self.left)))
 
-    @property
-    def leaves(self) -> I64:
-        """First leaf of each tree."""
-        return self.roots + self.sizes // 2
-
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Whether each node is a leaf."""
-        return np.arange(len(self.left)) >= np.repeat(self.leaves, self.sizes)
+        is_leaf: NDArray[np.bool_] = self.left == np.arange(len(self.left))
+        return is_leaf
 
-    @property
+    @cached_property
     def splits(self) -> I64:
         """The nodes that are not leaves."""
         return np.flatnonzero(~self.is_leaf)
@@ -312,32 +308,24 @@ class Forest:
             n_rounds=end - first,
         )
 
-    def truncate(self, n_trees: int) -> Self:
-        """Return the first trees."""
-        return self.select(0, n_trees)
-
     def join(self, others: Sequence[Forest]) -> Self:
-        """Return the forest with the trees of ``others`` appended; base, scale and offset stay."""
+        """Return the forest with the trees of ``others`` appended and the same base and offset."""
         forests: list[Forest] = [self, *others]
-        first_node = np.cumsum([0, *(len(forest.left) for forest in forests)]).tolist()
-        first_set = np.cumsum([0, *(len(forest.sets) for forest in forests)]).tolist()
-
-        def joined(name: str, moved_by: Sequence[int] | None = None) -> AnyArray:
-            parts = [getattr(forest, name) for forest in forests]
-            if moved_by is not None:
-                parts = [part + by for part, by in zip(parts, moved_by, strict=False)]
-            return np.concatenate(parts)
-
-        nodes: dict[str, Any] = {name: joined(name) for name in _NODES}
-        nodes["left"], nodes["right"] = joined("left", first_node), joined("right", first_node)
-        at = has_set(nodes["rule"])
-        sizes = [len(forest.left) for forest in forests]
-        nodes["threshold"] = nodes["threshold"] + np.where(at, np.repeat(first_set[:-1], sizes), 0)
+        n_nodes = [len(forest.left) for forest in forests]
+        first_node = np.cumsum([0, *n_nodes[:-1]])
+        first_set = np.cumsum([0, *(len(forest.sets) for forest in forests[:-1])])
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(forest, name) for forest in forests])
+            for name in (*_NODES, *_TREES)
+        }
+        arrays["left"] += np.repeat(first_node, n_nodes)
+        arrays["right"] += np.repeat(first_node, n_nodes)
+        arrays["roots"] += np.repeat(first_node, [forest.n_trees for forest in forests])
+        is_set = has_set(arrays["rule"])
+        arrays["threshold"][is_set] += np.repeat(first_set, n_nodes)[is_set]
         return replace(
             self,
-            **nodes,
-            roots=joined("roots", first_node),
-            shrinkage=joined("shrinkage"),
+            **arrays,
             sets=tuple(words for forest in forests for words in forest.sets),
             n_rounds=sum(forest.n_rounds for forest in forests),
         )
@@ -345,22 +333,14 @@ class Forest:
     def as_sum(self) -> Self:
         """Return a forest whose score is the plain sum of its trees and an offset, in double."""
         factor = self.scale / self.n_trees if self.is_mean else self.scale
-        if factor == 1.0 and self.base == 0.0 and self.value.dtype == np.float64:
-            return replace(self, is_mean=False)
-        offset = self.base * factor + self.offset
         return replace(
             self,
             value=self.value.astype(np.float64) * factor,
             base=0.0,
             scale=1.0,
-            offset=offset,
+            offset=self.base * factor + self.offset,
             is_mean=False,
         )
-
-    def scaled(self, factor: float) -> Self:
-        """Return a forest whose scores are ``factor`` times as large, as a plain sum."""
-        plain = self.as_sum()
-        return replace(plain, value=plain.value * factor, offset=plain.offset * factor)
 
     # --- use -----------------------------------------------------------------------------------
 
@@ -396,18 +376,12 @@ class Forest:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return SHAP values: one column per feature, and the expected score last."""
-        plain = self._as_sum
-        expected = np.full((X.shape[0], 1), plain.offset + plain.shap.expected)
-        return np.hstack([plain.shap.values(X), expected])
+        offset = self._shap.forest.offset + self._shap.expected
+        return np.hstack([self._shap.values(X), np.full((X.shape[0], 1), offset)])
 
     @cached_property
-    def _as_sum(self) -> Self:
-        return self.as_sum()
-
-    @cached_property
-    def shap(self) -> TreeShap:
-        """SHAP values of the sum of the trees."""
-        return TreeShap.of(self)
+    def _shap(self) -> TreeShap:
+        return TreeShap.of(self.as_sum())
 
     @property
     def split_by(self) -> str:
@@ -491,11 +465,10 @@ class Forest:
 
     def validate(self) -> None:
         """Raise unless every row ends in a leaf of each tree; the kernels check no bounds."""
-        if not self.is_valid():
+        if not self._is_valid():
             raise DataError("its trees are damaged: their nodes or numbers do not make scores.")
 
-    def is_valid(self) -> bool:
-        """Return whether every row ends in a leaf of each tree, with a finite value."""
+    def _is_valid(self) -> bool:
         n = len(self.left)
         if any(len(getattr(self, name)) != n for name in _NODES):
             return False
@@ -503,19 +476,20 @@ class Forest:
             return False
         if n and (self.roots[0] != 0 or (self.sizes % 2 != 1).any() or (self.sizes < 1).any()):
             return False
-        node, leaf, at = np.arange(n), self.is_leaf, self.splits
-        children = np.concatenate([self.left[at], self.right[at]])
+        node = np.arange(n)
+        is_leaf = node >= np.repeat(self.roots + self.sizes // 2, self.sizes)
+        children = np.concatenate([self.left[~is_leaf], self.right[~is_leaf]])
         ends = np.repeat(self.roots + self.sizes, self.sizes)
-        sets = self.threshold[at[self.is_set[at]]]
+        sets = self.threshold[self.is_set]
         return bool(
             np.array_equal(np.sort(children), np.delete(node, self.roots))  # each has one parent
             and all(
-                np.where(leaf, side == node, (side > node) & (side < ends)).all()
+                np.where(is_leaf, side == node, (side > node) & (side < ends)).all()
                 for side in (self.left, self.right)
             )
             and ((self.feature >= 0) & (self.feature < self.n_features)).all()
             and ((self.rule >= 0) & (self.rule <= MEMBER_OR_NAN)).all()
-            and not self.is_set[leaf].any()
+            and not self.is_set[is_leaf].any()
             and not np.isnan(self.threshold).any()
             and ((sets >= 0) & (sets < len(self.sets)) & (sets == np.floor(sets))).all()
             and np.isfinite(self.value).all()
@@ -524,18 +498,11 @@ class Forest:
         )
 
 
-def mean_of(forests: Sequence[Forest]) -> Forest:
-    """Return a forest that scores the mean of plain sums with the same offset."""
-    first, *others = forests
-    total = first.join(others)
-    return replace(total, value=total.value * (1.0 / len(forests)))
-
-
 def node_means(left: I64, right: I64, value: AnyArray, cover: F64) -> tuple[F64, F64, F64]:
     """Return the cover of each node, the mean value below it, and the gain of each split.
 
-    A leaf has its own value and cover. Children come after their parent; a leaf has no children, or
-    is its own child. The gain is the decrease of the weighted variance of the values,
+    The index of a child is above the index of its parent. The children of a leaf are -1 or the leaf
+    itself. The gain is the decrease of the weighted variance of the values,
 
         gain = w_left w_right / (w_left + w_right) (mean_left - mean_right)^2.                  (2)
     """

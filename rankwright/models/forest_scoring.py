@@ -32,7 +32,7 @@ import numpy as np
 from rankwright.core.dtypes import not_above
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
+from rankwright.core.types import F64, FloatMatrix
 from rankwright.models import symmetric_trees
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 PLAIN, NAN_LEFT, NAN_RIGHT, ZERO_LEFT, ZERO_RIGHT, CATEGORY = range(6)
 EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN = range(6, 10)
-SETS = (CATEGORY, MEMBER, MEMBER_OR_NAN)
-"""The rules whose splits have a set of categories instead of a threshold."""
 
 
 def has_set(rule: Any) -> Any:
@@ -100,8 +98,9 @@ def _step(n, row, nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_trees(rows, block, nodes, values, roots, leaves, total):  # type: ignore[no-untyped-def]
-    """Add the leaf of each tree to ``total`` for the first ``rows`` of a block, eight at a time."""
+def _add_trees(rows, block, nodes, values, roots, leaves, base, out):  # type: ignore[no-untyped-def]
+    """Write the scores of the first ``rows`` of a block to ``out``, eight rows at a time."""
+    total = np.full(_BLOCK, base)
     for t in range(len(roots)):
         leaf = leaves[t]
         for i in range(0, rows, 8):
@@ -121,33 +120,44 @@ def _add_trees(rows, block, nodes, values, roots, leaves, total):  # type: ignor
             total[i + 5] += values[n5 >> _TWO]
             total[i + 6] += values[n6 >> _TWO]
             total[i + 7] += values[n7 >> _TWO]
+    for i in range(rows):
+        out[i] = total[i]
 
 
 @kernel
-def _score_dense(lo, hi, X, bits, views, trees, base, out):  # type: ignore[no-untyped-def]
-    feature, rule, _, cut, words, blank, sign, highest = views
-    block = np.zeros((_BLOCK, len(feature)), blank.dtype)
+def fill_codes(first, rows, X, bits, views, tiny, block):  # type: ignore[no-untyped-def]
+    """Write the code of each view to ``block`` for dense rows from ``first``."""
+    feature, rule, _, cut, words, _, _, sign, highest = views
+    for i in range(rows):
+        for v in range(len(feature)):
+            j = feature[v]
+            members = words[cut[v] : cut[v + 1]]
+            block[i, v] = view_code(
+                X[first + i, j], bits[first + i, j], rule[v], members, sign, highest, tiny
+            )
+
+
+@kernel
+def _score_dense(lo, hi, X, views, trees, base, out):  # type: ignore[no-untyped-def]
+    bits = X.view(views[6].dtype)
+    block = np.zeros((_BLOCK, len(views[0])), bits.dtype)
     for first in range(lo, hi, _BLOCK):
         rows = min(_BLOCK, hi - first)
-        for i in range(rows):
-            for v in range(len(feature)):
-                j = feature[v]
-                members = words[cut[v] : cut[v + 1]]
-                block[i, v] = view_code(
-                    X[first + i, j], bits[first + i, j], rule[v], members, sign, highest, TINY
-                )
-        total = np.full(_BLOCK, base)
-        _add_trees(rows, block, *trees, total)
-        for i in range(rows):
-            out[first + i] = total[i]
+        fill_codes(first, rows, X, bits, views, TINY, block)
+        _add_trees(rows, block, *trees, base, out[first:])
 
 
 @kernel
 def _score_sparse(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, indices, values, bits, views, trees, base, out
+    lo, hi, indptr, indices, values, views, trees, base, out
 ):
-    feature, rule, of_feature, cut, words, blank, sign, highest = views
-    block = np.zeros((_BLOCK, len(feature)), blank.dtype)
+    feature, rule, of_feature, cut, words, absent, absent_bits, sign, highest = views
+    bits = values.view(absent_bits.dtype)
+    blank = np.zeros(len(feature), bits.dtype)
+    for v in range(len(feature)):
+        members = words[cut[v] : cut[v + 1]]
+        blank[v] = view_code(absent[0], absent_bits[0], rule[v], members, sign, highest, 0.0)
+    block = np.zeros((_BLOCK, len(feature)), bits.dtype)
     for first in range(lo, hi, _BLOCK):
         rows = min(_BLOCK, hi - first)
         for i in range(rows):
@@ -159,10 +169,7 @@ def _score_sparse(  # type: ignore[no-untyped-def]
                     block[i, v] = view_code(
                         values[k], bits[k], rule[v], members, sign, highest, 0.0
                     )
-        total = np.full(_BLOCK, base)
-        _add_trees(rows, block, *trees, total)
-        for i in range(rows):
-            out[first + i] = total[i]
+        _add_trees(rows, block, *trees, base, out[first:])
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -170,12 +177,14 @@ def _score_sparse(  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """A forest as the kernels take it, for features of one type.
+    """The arrays of a forest for the kernels, for features of one type.
 
     Attributes
     ----------
     views : tuple
-        Feature, rule and category set of each view, by feature; their codes of an absent value.
+        Feature and rule of each view, sorted by feature; first view of each feature; the category
+        sets of the views and where each begins; a value that a sparse row does not store, as a
+        number and as bits; the sign bit and the highest code.
     trees : tuple
         Nodes, four numbers each: threshold, view, position of the left and of the right child;
         the value of each node; positions of the root and of the first leaf of each tree.
@@ -190,94 +199,74 @@ class Scorer:
     @classmethod
     def of(cls, forest: Forest, dtype: Any) -> Scorer:
         """Compile a forest for features of ``dtype``."""
-        unsigned = _bits_of(dtype)
-        threshold = not_above(forest.threshold) if dtype == np.float32 else forest.threshold
-        feature, rule, sets, view = _views_of(forest)
+        unsigned: Any = np.uint32 if dtype == np.float32 else np.uint64
         highest = unsigned(np.iinfo(unsigned).max)
         sign = unsigned((int(highest) + 1) // 2)
+        n = len(forest.left)
+        is_leaf = forest.left == np.arange(n)
+        is_set = has_set(forest.rule)
+        first: dict[bytes, int] = {}  # equal sets share a view
+        number = [first.setdefault(words.tobytes(), k) for k, words in enumerate(forest.sets)]
+        set_of = np.zeros(n, np.int64)
+        if number:
+            set_of[is_set] = np.array(number)[forest.threshold[is_set].astype(np.int64)]
+        key = (forest.feature * _RULES + forest.rule) * max(1, len(number)) + set_of
+        view = np.zeros(n, np.int64)
+        keys, view[~is_leaf] = np.unique(key[~is_leaf], return_inverse=True)
+        keys, set_of_view = np.divmod(keys, max(1, len(number)))
+        feature, rule = np.divmod(keys, _RULES)
+        sets = [
+            forest.sets[k] if is_category else np.empty(0, np.uint32)
+            for k, is_category in zip(set_of_view.tolist(), has_set(rule).tolist(), strict=True)
+        ]
+        threshold = not_above(forest.threshold) if dtype == np.float32 else forest.threshold
         bits = (threshold + 0).view(unsigned)  # + 0: no -0
         code = np.where(bits & sign, bits ^ highest, bits | sign)
-        code[forest.is_set] = 0
-        code[forest.is_leaf] = highest  # no code is above it
-        nodes = np.stack([code, view, 4 * forest.left, 4 * forest.right], axis=1, dtype=unsigned,
-                         casting="unsafe")  # fmt: skip
-        absent = np.nan if forest.absent_is_missing else 0.0
-        blank = np.array(
-            [_blank(r, words, absent, sign, highest) for r, words in zip(rule, sets, strict=True)],
-            unsigned,
-        )
-        of_feature = np.searchsorted(feature, np.arange(forest.n_features + 1))
-        cut = np.cumsum([0, *map(len, sets)])
-        words = np.concatenate([np.empty(0, np.uint32), *sets])
-        positions = [(4 * node).astype(unsigned) for node in (forest.roots, forest.leaves)]
+        code[is_set] = 0
+        code[is_leaf] = highest  # no code is above it
+        nodes = np.empty((n, 4), unsigned)
+        nodes[:, 0], nodes[:, 1] = code, view
+        nodes[:, 2], nodes[:, 3] = 4 * forest.left, 4 * forest.right
+        ends = np.append(forest.roots[1:], n)
+        positions = [4 * forest.roots, 4 * ((forest.roots + ends) // 2)]
+        absent = np.array([np.nan if forest.absent_is_missing else 0.0], dtype)
         symmetric = None
-        if ((rule == EXACT_LEFT) | (rule == EXACT_RIGHT)).all():
+        if len(rule) and ((rule == EXACT_LEFT) | (rule == EXACT_RIGHT)).all():
             symmetric = symmetric_trees.arrays_of(
-                forest, view, threshold, feature, rule == EXACT_RIGHT, absent
+                forest, view, threshold, feature, rule == EXACT_RIGHT, absent[0]
             )
         return cls(
-            (feature, rule, of_feature, cut, words, blank, sign, highest),
-            (nodes.ravel(), forest.value, *positions),
+            (
+                feature,
+                rule,
+                np.searchsorted(feature, np.arange(forest.n_features + 1)),
+                np.cumsum([0, *map(len, sets)]),
+                np.concatenate([np.empty(0, np.uint32), *sets]),
+                absent,
+                absent.view(unsigned),
+                sign,
+                highest,
+            ),
+            (nodes.ravel(), forest.value, *(array.astype(unsigned) for array in positions)),
             symmetric,
         )
 
     def scores(self, X: FloatMatrix, base: float, n_jobs: int | None) -> F64:
         """Return ``base`` plus the trees for each row, added in the precision of the leaves."""
-        out = np.empty(X.shape[0])
-        own = (self.views, self.trees) if self.symmetric is None else self.symmetric
-        more = (*own, self.trees[1].dtype.type(base), out)
-        n_nodes = max(1, len(self.trees[1]))
-        bounds = row_ranges(X.shape[0], max(_RANGE, _VISITS // n_nodes))
-        if isinstance(X, np.ndarray):
-            dense = np.ascontiguousarray(X)
-            bits = dense.view(_bits_of(dense.dtype))
-            if self.symmetric is None:
-                map_ranges(_score_dense, bounds, dense, bits, *more, n_jobs=n_jobs)
-            else:
-                map_ranges(symmetric_trees.score_dense, bounds, dense, *more, n_jobs=n_jobs)
-            return out
-        values = np.ascontiguousarray(X.data)
-        rows = (X.indptr, X.indices, values)
-        if self.symmetric is None:
-            bits = values.view(_bits_of(values.dtype))
-            map_ranges(_score_sparse, bounds, *rows, bits, *more, n_jobs=n_jobs)
-        else:
-            map_ranges(symmetric_trees.score_sparse, bounds, *rows, *more, n_jobs=n_jobs)
+        kernels, arrays = (_score_dense, _score_sparse), (self.views, self.trees)
+        if self.symmetric is not None:
+            kernels = (symmetric_trees.score_dense, symmetric_trees.score_sparse)
+            arrays = self.symmetric
+        values, out = self.trees[1], np.empty(X.shape[0])
+        is_dense = isinstance(X, np.ndarray)
+        matrix = (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+        map_ranges(
+            kernels[0] if is_dense else kernels[1],
+            row_ranges(len(out), max(_RANGE, _VISITS // max(1, len(values)))),
+            *map(np.ascontiguousarray, matrix),
+            *arrays,
+            values.dtype.type(base),
+            out,
+            n_jobs=n_jobs,
+        )
         return out
-
-
-def _views_of(forest: Forest) -> tuple[I64, I64, list[AnyArray], I64]:
-    """Return feature, rule and category set of each view, by feature, and the view of each node."""
-    at = forest.splits
-    first: dict[bytes, int] = {}  # equal sets share a view
-    number = [first.setdefault(words.tobytes(), k) for k, words in enumerate(forest.sets)]
-    category = np.zeros(len(at), np.int64)
-    is_set = has_set(forest.rule[at])
-    category[is_set] = np.array([0, *number])[1 + forest.threshold[at[is_set]].astype(np.int64)]
-    n_sets = len(number) + 1
-    keys, of_split = np.unique(
-        (forest.feature[at] * _RULES + forest.rule[at]) * n_sets + category, return_inverse=True
-    )
-    keys = keys if len(keys) else np.zeros(1, np.int64)
-    view = np.zeros(len(forest.left), np.int64)
-    view[at] = of_split
-    feature, rule = np.divmod(keys // n_sets, _RULES)
-    empty = np.empty(0, np.uint32)
-    sets = [
-        forest.sets[k] if r in SETS else empty
-        for k, r in zip((keys % n_sets).tolist(), rule.tolist(), strict=True)
-    ]
-    return feature, rule, sets, view
-
-
-def _blank(rule: int, words: AnyArray, absent: float, sign: Any, highest: Any) -> Any:
-    """Return the code of a value that a sparse row does not store."""
-    if np.isnan(absent) and rule > CATEGORY:
-        return 0 if rule in (EXACT_LEFT, MEMBER_OR_NAN) else highest
-    if rule in SETS:
-        return 0 if len(words) and words[0] & 1 else highest
-    return {ZERO_LEFT: 0, ZERO_RIGHT: highest}.get(rule, sign)
-
-
-def _bits_of(dtype: Any) -> Any:
-    return np.uint32 if dtype == np.float32 else np.uint64

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,14 +27,38 @@ from rankwright.errors import DataError
 Formula: TypeAlias = tuple[Any, ...]
 
 FEATURE, NUMBER = "x", "c"
-BINARY = ("+", "-", "*", "/", "min", "max")
-UNARY = ("neg", "log1p", "sqrt")
 LIMIT = 1e100
 MOST_DEPTH = 100
 
 _SYMMETRIC = ("+", "*", "min", "max")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 _ROWS = 1 << 13  # rows evaluated at a time; their values fit the second cache
+
+
+def _limited(a: Any) -> Any:
+    return np.clip(a, -LIMIT, LIMIT)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    is_zero = b == 0.0
+    with np.errstate(over="ignore"):
+        return np.where(is_zero, 1.0, _limited(a / np.where(is_zero, 1.0, b)))
+
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": np.negative,
+    "log1p": lambda a: np.log1p(np.abs(a)),
+    "sqrt": lambda a: np.sqrt(np.abs(a)),
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {  # only + - * / can leave the limits
+    "+": lambda a, b: _limited(a + b),
+    "-": lambda a, b: _limited(a - b),
+    "*": lambda a, b: _limited(a * b),
+    "/": _quotient,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+_OPERATIONS: dict[str, Callable[..., Any]] = UNARY | BINARY
 
 
 def is_leaf(formula: Formula) -> bool:
@@ -87,52 +111,11 @@ def simplify(formula: Formula) -> Formula:
 def _simple(op: str, *parts: Formula) -> Formula:
     """Return ``op`` of simple parts as a simple formula."""
     if all(part[0] == NUMBER for part in parts):
-        return (NUMBER, float(_applied(op, *(np.float64(part[1]) for part in parts))))
+        return (NUMBER, float(_OPERATIONS[op](*(np.float64(part[1]) for part in parts))))
     if op in _SYMMETRIC:  # one order of writing, numbers last
         parts = tuple(sorted(parts, key=lambda part: (part[0] == NUMBER, part)))
-    if len(parts) == 1:
-        return _simple_function(op, parts[0])
-    a, b = parts
-    if op in ("min", "max"):
-        if a == b or (a[0] == op and b in a[1:]):
-            return a
-        return b if b[0] == op and a in b[1:] else (op, a, b)
-    match op, a, b:
-        case "+", _, ("c", 0.0):
-            return a
-        case "+", ("+", x, ("c", _) as number), ("c", _):
-            return _simple("+", x, _simple("+", number, b))
-        case "+", _, ("neg", x):
-            return _simple("-", a, x)
-        case "+", ("neg", x), _:
-            return _simple("-", b, x)
-        case "+", _, _ if a == b:
-            return _simple("*", a, (NUMBER, 2.0))
-        case "-", _, _ if a == b:
-            return (NUMBER, 0.0)
-        case "-", ("c", 0.0), _:
-            return _simple("neg", b)
-        case "-", _, ("c" | "neg", _):
-            return _simple("+", a, _simple("neg", b))
-        case "*", _, ("c", 0.0):
-            return (NUMBER, 0.0)
-        case "*" | "/", _, ("c", 1.0):
-            return a
-        case "*", _, ("c", -1.0):
-            return _simple("neg", a)
-        case "*", ("*", x, ("c", _) as number), ("c", _):
-            return _simple("*", x, _simple("*", number, b))
-        case "*", ("neg", x), ("c" | "neg", _):
-            return _simple("*", x, _simple("neg", b))
-        case "/", ("neg", x), ("neg", y):
-            return _simple("/", x, y)
-        case "/", _, _ if a == b or b == (NUMBER, 0.0):
-            return (NUMBER, 1.0)
-    return (op, a, b)
-
-
-def _simple_function(op: str, a: Formula) -> Formula:
-    match op, a:
+    formula: Formula = (op, *parts)
+    match formula:
         case "neg", ("neg", x):
             return x  # type: ignore[no-any-return]
         case "neg", ("-", x, y):
@@ -141,7 +124,41 @@ def _simple_function(op: str, a: Formula) -> Formula:
             return _simple("*", x, _simple("neg", number))
         case "log1p" | "sqrt", ("neg", x):
             return (op, x)
-    return (op, a)
+        case "min" | "max", a, b if a == b or (a[0] == op and b in a[1:]):
+            return a  # type: ignore[no-any-return]
+        case "min" | "max", a, b if b[0] == op and a in b[1:]:
+            return b  # type: ignore[no-any-return]
+        case "+", a, ("c", 0.0):
+            return a  # type: ignore[no-any-return]
+        case "+", ("+", x, ("c", _) as number), ("c", _) as b:
+            return _simple("+", x, _simple("+", number, b))
+        case "+", a, ("neg", x):
+            return _simple("-", a, x)
+        case "+", ("neg", x), b:
+            return _simple("-", b, x)
+        case "+", a, b if a == b:
+            return _simple("*", a, (NUMBER, 2.0))
+        case "-", a, b if a == b:
+            return (NUMBER, 0.0)
+        case "-", ("c", 0.0), b:
+            return _simple("neg", b)
+        case "-", a, ("c" | "neg", _) as b:
+            return _simple("+", a, _simple("neg", b))
+        case "*", _, ("c", 0.0):
+            return (NUMBER, 0.0)
+        case "*" | "/", a, ("c", 1.0):
+            return a  # type: ignore[no-any-return]
+        case "*", a, ("c", -1.0):
+            return _simple("neg", a)
+        case "*", ("*", x, ("c", _) as number), ("c", _) as b:
+            return _simple("*", x, _simple("*", number, b))
+        case "*", ("neg", x), ("c" | "neg", _) as b:
+            return _simple("*", x, _simple("neg", b))
+        case "/", ("neg", x), ("neg", y):
+            return _simple("/", x, y)
+        case "/", a, b if a == b or b == (NUMBER, 0.0):
+            return (NUMBER, 1.0)
+    return formula
 
 
 # --- printing --------------------------------------------------------------------------------
@@ -210,10 +227,9 @@ def formula_values(
     ``columns`` has at least the features of the formula; see `limited_columns`.
     """
     values = np.empty(n_rows)
-    features = columns_of(formula)
 
     def evaluate(lo: int, hi: int) -> None:
-        values[lo:hi] = _values(formula, {column: columns[column][lo:hi] for column in features})
+        values[lo:hi] = _values(formula, columns, slice(lo, hi))
 
     map_ranges(evaluate, row_ranges(n_rows, _ROWS), n_jobs=n_jobs)
     return values
@@ -223,55 +239,23 @@ def limited_columns(X: FloatMatrix, columns: Sequence[int]) -> dict[int, F64]:
     """Return columns of X in float64, within the limits."""
     part = X[:, columns]
     dense = part.toarray() if sparse.issparse(part) else part
-    rows = np.array(dense.T, np.float64, order="C")
-    np.clip(rows, -LIMIT, LIMIT, out=rows)
+    rows = np.clip(dense.T, -LIMIT, LIMIT, dtype=np.float64, order="C")
     return dict(zip(columns, rows, strict=True))
 
 
-def _values(formula: Formula, columns: Mapping[int, F64]) -> Any:
-    if is_leaf(formula):
-        return columns[formula[1]] if formula[0] == FEATURE else np.float64(formula[1])
-    return _applied(formula[0], *(_values(part, columns) for part in formula[1:]))
-
-
-def _applied(op: str, a: Any, b: Any = None) -> Any:
-    """Return ``op`` of values; only + - * / can leave the limits."""
-    match op:
-        case "+":
-            return _limited(a + b)
-        case "-":
-            return _limited(a - b)
-        case "*":
-            return _limited(a * b)
-        case "/":
-            zero = b == 0.0
-            with np.errstate(over="ignore"):
-                return np.where(zero, 1.0, _limited(a / np.where(zero, 1.0, b)))
-        case "min":
-            return np.minimum(a, b)
-        case "max":
-            return np.maximum(a, b)
-        case "neg":
-            return -a
-        case "log1p":
-            return np.log1p(np.abs(a))
-    return np.sqrt(np.abs(a))
-
-
-def _limited(a: Any) -> Any:
-    return np.clip(a, -LIMIT, LIMIT)
+def _values(formula: Formula, columns: Mapping[int, F64], rows: slice) -> Any:
+    if formula[0] == FEATURE:
+        return columns[formula[1]][rows]
+    if formula[0] == NUMBER:
+        return np.float64(formula[1])
+    return _OPERATIONS[formula[0]](*(_values(part, columns, rows) for part in formula[1:]))
 
 
 # --- JSON ------------------------------------------------------------------------------------
 
 
-def to_json(formulas: Sequence[Formula]) -> str:
-    """Return formulas as JSON."""
-    return json.dumps(formulas)
-
-
 def from_json(source: str | bytes, n_features: int) -> list[Formula]:
-    """Return formulas from JSON that `to_json` wrote; raise if one is damaged or too deep."""
+    """Return formulas from a JSON list; raise if one is damaged or too deep."""
     try:
         formulas = json.loads(source)
     except (ValueError, RecursionError):

@@ -40,7 +40,7 @@ from rankwright.core.types import F64, AnyArray, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.models.factorization import FittedFactorization, items_of
+from rankwright.models.factorization import FittedFactorization, items_of, rows_of
 from rankwright.models.missing import without_gaps
 from rankwright.models.perceptron import PRankLinear
 from rankwright.registry import unknown
@@ -51,29 +51,28 @@ USERS = ("all", "each", "alike")
 def item_features(data: RankingData) -> F64:
     """Return the feature map of (1), a row for each item, with the leading columns first."""
     R = _centred(data)
-    length = np.sqrt(np.asarray(R.multiply(R).sum(axis=0)).ravel())
+    length = np.sqrt(R.multiply(R).sum(axis=0))
     unit = R @ sparse.diags_array(1.0 / np.where(length > 0.0, length, 1.0))
-    times = np.asarray(abs(sparse.csr_array(data.X)).sum(axis=0), np.float64).ravel()
-    mean = np.asarray(R.sum(axis=0)).ravel() / np.where(times > 0.0, times, 1.0)
+    n_ratings = np.asarray(abs(sparse.csr_array(data.X)).sum(axis=0), np.float64)
+    mean = R.sum(axis=0) / np.where(n_ratings > 0.0, n_ratings, 1.0)
     t = (mean - mean.mean()) / (mean.std() or 1.0)
     with one_blas_thread():
-        extent, Q = np.linalg.eigh(np.asarray((unit.T @ unit).toarray()) + np.outer(t, t))
+        extent, Q = np.linalg.eigh((unit.T @ unit).toarray() + np.outer(t, t))
     rounding = extent[-1] * len(extent) * np.finfo(np.float64).eps
     columns = np.flatnonzero(extent > max(rounding, 0.0))[::-1]
-    features: F64 = Q[:, columns] * np.sqrt(extent[columns])
-    return features
+    return np.asarray(Q[:, columns] * np.sqrt(extent[columns]))
 
 
 def _centred(data: RankingData) -> Any:
     """Return R, users x items."""
-    user, has_ratings = data.query_of_row(), data.sizes > 0
+    user, n = data.query_of_row(), data.n_documents
+    has_ratings = data.sizes > 0
     mean = np.zeros(data.n_queries)
-    if has_ratings.any():
+    if n:
         sums = np.add.reduceat(data.y, data.indptr[:-1][has_ratings])
         mean[has_ratings] = sums / data.sizes[has_ratings]
-    shape = (data.n_queries, data.n_documents)
-    grades = sparse.csr_array((data.y - mean[user], (user, np.arange(data.n_documents))), shape)
-    return sparse.csr_array(grades @ sparse.csr_array(data.X))
+    grades = sparse.csr_array((data.y - mean[user], np.arange(n), data.indptr), (len(mean), n))
+    return grades @ sparse.csr_array(data.X)
 
 
 @dataclass(frozen=True)
@@ -118,9 +117,7 @@ class JointMap:
 
     def mapped(self, data: RankingData) -> RankingData:
         """Return the data with the features of the joint kernel: products of user and item."""
-        number = {user: row for row, user in enumerate(self.users.tolist())}
-        rows = np.array([number.get(user, -1) for user in data.qid.tolist()], np.int64)
-        user = self.user_features[rows[data.query_of_row()]]
+        user = self.user_features[rows_of(data.qid, self.users)[data.query_of_row()]]
         item = np.asarray(sparse.csr_array(data.X) @ self.items, np.float64)
         n, d = item.shape
         columns = user.indices[:, None].astype(np.int64) * d + np.arange(d)
@@ -129,16 +126,10 @@ class JointMap:
         X = sparse.csr_array((values.ravel(), columns.ravel(), user.indptr * d), shape)
         return replace(data, X=X, feature_names=None)
 
-    def factors(self, coef: F64) -> tuple[F64, F64]:
-        """Return the user vectors and item biases of (3), given weights of mapped features."""
-        W = coef.reshape(self.user_features.shape[1], self.items.shape[1])
-        vectors = self.user_features[:-1, ~self.is_common] @ W[~self.is_common]
-        return vectors, self.items @ W[self.is_common].sum(axis=0)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JRank(Part):
-    """A perceptron on products of user and item features, both learned from the ratings.
+    """Perceptron on products of user and item features, both learned from the ratings.
 
     Parameters
     ----------
@@ -182,15 +173,6 @@ class JRank(Part):
         if not self.users:
             raise UsageError(f"users names one or more of {', '.join(USERS)}.")
 
-    def _perceptron(self) -> PRankLinear:
-        return PRankLinear(
-            n_passes=self.n_passes,
-            averaging=self.averaging,
-            threshold_step=self.threshold_step,
-            by_query=self.by_query,
-            scale=False,
-        )
-
     def rounds(
         self,
         loss: Loss,
@@ -208,12 +190,16 @@ class JRank(Part):
         _, ordered = in_content_order(data, n_jobs=n_jobs)
         items = np.ascontiguousarray(item_features(ordered)[:, : self.n_factors])
         joint = JointMap.learn(items, ordered, self.users, n_tastes=self.n_tastes)
-        for round_ in self._perceptron().rounds(
-            loss,
-            joint.mapped(ordered),
-            None if valid is None else joint.mapped(valid),
-            random_state=random_state,
-            n_jobs=n_jobs,
+        train, mapped_valid = joint.mapped(ordered), None if valid is None else joint.mapped(valid)
+        perceptron = PRankLinear(
+            n_passes=self.n_passes,
+            averaging=self.averaging,
+            threshold_step=self.threshold_step,
+            by_query=self.by_query,
+            scale=False,
+        )
+        for round_ in perceptron.rounds(
+            loss, train, mapped_valid, random_state=random_state, n_jobs=n_jobs
         ):
             yield replace(round_, model=partial(_fitted, joint, ordered, round_.model))
 
@@ -230,7 +216,9 @@ def _fitted(
     joint: JointMap, data: RankingData, perceptron: Callable[[], Any]
 ) -> FittedFactorization:
     """Return the factorisation (3) for the weights of a perceptron."""
-    vectors, bias = joint.factors(perceptron().coef)
+    W = perceptron().coef.reshape(joint.user_features.shape[1], joint.items.shape[1])
+    vectors = joint.user_features[:-1, ~joint.is_common] @ W[~joint.is_common]
+    bias = joint.items @ W[joint.is_common].sum(axis=0)
     level = np.zeros(len(vectors))
     return FittedFactorization(
         data.qid, vectors, level, joint.items, bias, *items_of(data), data.n_features, l2=0.0

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -39,25 +39,20 @@ from rankwright.core.parameters import (
     Count,
     Missing,
     NonNegative,
-    Part,
     Positive,
-    check_parameters,
 )
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss, Round, SolveResult
+from rankwright.core.types import F64, AnyArray, FloatMatrix, Loss, Round, SolveResult
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight
 from rankwright.models.linear import FittedLinear, Linear, deviations
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, Schema
-from rankwright.registry import unknown
+from rankwright.models.schema import FILL, ModelPart, Schema
 
 KernelFunction = Callable[[Any, Any], AnyArray]
-_NAMED: tuple[str, ...] = ("rbf", "linear", "polynomial")
-KERNELS = (*_NAMED, "precomputed")
 _FEW_COLUMNS = 1000
 _ROWS = 1024  # of a block; fixed, so that results do not depend on the number of threads
 
@@ -219,8 +214,8 @@ class FittedKernel:
         """Return weights, landmarks, and the scaling of features."""
         if callable(self.kernel):
             raise UsageError(
-                "a model with a kernel function of your own cannot be saved: model files hold no "
-                "code. Use a kernel by name, or kernel='precomputed'."
+                "a model whose kernel is a function cannot be saved: model files hold no code. Use "
+                "a kernel by name, or kernel='precomputed'."
             )
         arrays = {
             "weights": self.weights,
@@ -247,12 +242,11 @@ class FittedKernel:
     def restore(
         cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedKernel:
-        """Build the fitted model from its own arrays and texts, checked."""
-        form, names = "dense", _NAMED
+        """Check the arrays and texts of a model and build it."""
+        form = "sparse" if "points_begin" in arrays else "dense"
+        names: tuple[str, ...] = ("rbf", "linear", "polynomial")
         if texts.get("kernel") == "precomputed":
             form, names = "precomputed", ("precomputed",)
-        elif "points_begin" in arrays:
-            form = "sparse"
         schema = Schema((*_COMMON, *_LANDMARKS[form]), {"kernel": names})
         schema.check(arrays, texts, features=n_features)
         if form == "sparse":
@@ -278,7 +272,7 @@ class FittedKernel:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Kernel(Part):
+class Kernel(ModelPart):
     """A weighted sum of kernel values with training documents; exact for few documents.
 
     Parameters
@@ -316,28 +310,19 @@ class Kernel(Part):
     """
 
     takes_solver: ClassVar[bool] = True
+    fitted_class: ClassVar[Any] = FittedKernel
 
-    kernel: str | KernelFunction = "rbf"
+    kernel: Literal["rbf", "linear", "polynomial", "precomputed"] | KernelFunction = "rbf"
     gamma: Positive | Auto = "auto"
     degree: Count = 3
     coef0: NonNegative = 1.0
-    l2: float | Auto = 1e-3
+    l2: NonNegative | Auto = 1e-3
     scale: bool = True
     missing: Missing = None
     max_iter: Count | Auto = "auto"
     tol: NonNegative | Auto = "auto"
     exact_below: int = 2000
     n_landmarks: Count = 500
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        check_parameters(self)
-        if not callable(self.kernel) and self.kernel not in KERNELS:
-            raise UsageError(unknown("kernel", str(self.kernel), KERNELS))
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedKernel)
 
     def rounds(
         self,
@@ -352,19 +337,32 @@ class Kernel(Part):
     ) -> Iterator[Round]:
         """Yield a round for each penalty; the first starts from ``start``, with equal landmarks."""
         rows, ordered = in_content_order(data, n_jobs=n_jobs)
-        fill = None if self.kernel == "precomputed" else fill_values(ordered.X, self.missing)
-        X = filled(ordered.X, fill, "kernel")
-        sample = self._sample(data.n_documents, random_state)
+        n = data.n_documents
+        sample = np.arange(n)
+        if n > self.exact_below:
+            rng = stream(random_state, "kernel", "landmarks")
+            sample = np.sort(rng.choice(n, min(n, self.n_landmarks), replace=False))
         if self.kernel == "precomputed":
-            deviation = np.ones(data.n_features)
-            landmarks = _columns_of_documents(data)[rows[sample]]
+            if data.n_features != n:
+                raise DataError(
+                    "kernel='precomputed' needs a column for each training document: X has "
+                    f"{n} rows and {data.n_features} columns."
+                )
+            fill, deviation = None, np.ones(n)
+            X = filled(ordered.X, fill, "kernel")
+            # Columns follow the rows of the caller, which ``data`` may have sorted by query.
+            landmarks = (rows if data.row is None else data.row[rows])[sample]
         else:
+            fill = fill_values(ordered.X, self.missing)
+            X = filled(ordered.X, fill, "kernel")
             deviation = deviations(X, document_weight(ordered), scale=self.scale)
             landmarks = divided(X[sample], deviation)
         gamma = 0.1 / data.n_features if self.gamma == "auto" else self.gamma
         params = {"gamma": float(gamma), "degree": self.degree, "coef0": self.coef0}
-        size, zeros = (data.n_features, data.n_documents), np.zeros(len(sample))
-        fitted = FittedKernel(self.kernel, params, landmarks, zeros, deviation, fill, *size)
+        zeros = np.zeros(len(sample))
+        fitted = FittedKernel(
+            self.kernel, params, landmarks, zeros, deviation, fill, data.n_features, n
+        )
         with one_blas_thread():
             P = inverse_root(fitted.kernel_matrix(X[sample]))
         Phi = fitted.features(X, P, n_jobs=n_jobs)
@@ -383,15 +381,6 @@ class Kernel(Part):
         ):
             yield replace(round_, model=partial(_with_weights, fitted, P, round_.model))
 
-    def _sample(self, n: int, seed: int) -> I64:
-        """Return the rows of the landmarks."""
-        if n <= self.exact_below:
-            return np.arange(n)
-        draws = stream(seed, "kernel", "landmarks")
-        return np.sort(draws.choice(n, min(n, self.n_landmarks), replace=False)).astype(np.int64)
-
-    restore = staticmethod(FittedKernel.restore)
-
 
 def _with_weights(fitted: FittedKernel, P: F64, build: Callable[[], Any]) -> FittedKernel:
     """Return the model with the weights a of (2)."""
@@ -408,14 +397,4 @@ def _linear_start(start: FittedKernel, fitted: FittedKernel, P: F64) -> FittedLi
         raise UsageError("init_model must be a kernel model fitted to the same documents.")
     length = np.linalg.norm(P, axis=0) ** 2  # 1 / L, because the columns of Q have length 1
     w = (P.T @ start.weights) / np.where(length > 0.0, length, 1.0)
-    return FittedLinear(w, None, P.shape[1], intercept=start.intercept)
-
-
-def _columns_of_documents(data: RankingData) -> I64:
-    """Return the column of each row's document in a precomputed kernel: its row, as given."""
-    if data.n_features != data.n_documents:
-        raise DataError(
-            f"kernel='precomputed' needs a column for each training document: X has "
-            f"{data.n_documents} rows and {data.n_features} columns."
-        )
-    return np.arange(data.n_documents) if data.row is None else data.row
+    return FittedLinear(w, intercept=start.intercept)

@@ -73,8 +73,8 @@ class LightGBMEngine:
     ) -> LightGBMEngine:
         """Bin the data.
 
-        Mapped features are read row by row and never copied. Thresholds come from a sample of
-        `BIN_ROWS` documents if there are more.
+        Mapped features are read row by row and never copied. Thresholds are computed from at most
+        `BIN_ROWS` documents.
         """
         params = lightgbm_params(model, data, seed, n_jobs)
         categorical = params.pop("categorical_feature", "auto")
@@ -94,10 +94,14 @@ class LightGBMEngine:
         self._can_split = any(bins)
 
     def grow(self, gradients: Gradients, columns: I64 | None) -> tuple[float, Forest | None]:
-        """Add a tree. Return the loss before it, and the tree, or None if there is no split."""
+        """Add a tree to the ensemble; see `TreeEngine.grow`."""
         if not self._can_split:  # all features are constant, which LightGBM refuses to train on
             return gradients(self._scores)[0], None
-        self._allow_columns(columns)
+        if columns is not None:  # the gain of other features becomes 0
+            # LightGBM's own sample has a random stream that a resumed run cannot continue
+            share = np.zeros(self._n_features)
+            share[columns] = 1.0
+            self._booster.reset_parameter({"feature_contri": share.tolist()})
         has_no_split = self._booster.update(fobj=partial(self._objective, gradients))
         if has_no_split:
             return self._loss, None
@@ -108,16 +112,6 @@ class LightGBMEngine:
     def _objective(self, gradients: Gradients, scores: F64, _: Any) -> tuple[AnyArray, AnyArray]:
         self._loss, gradient, curvature = gradients(scores)
         return gradient, curvature
-
-    def _allow_columns(self, columns: I64 | None) -> None:
-        """Let the next tree split on ``columns`` only: the gain of other features becomes 0.
-
-        LightGBM's own sampling of features uses a random stream that a resumed run cannot continue.
-        """
-        if columns is not None:
-            share = np.zeros(self._n_features)
-            share[columns] = 1.0
-            self._booster.reset_parameter({"feature_contri": share.tolist()})
 
 
 def _bins(
@@ -171,7 +165,13 @@ def lightgbm_params(
         params["categorical_feature"] = categorical
     if model.monotone_constraints is not None:
         signs = _signs(model.monotone_constraints, data)
-        _refuse_monotone_categories(signs, categorical, data)
+        for column in categorical:
+            if signs[column]:
+                name = column if data.feature_names is None else data.feature_names[column]
+                raise UsageError(
+                    f"monotone_constraints has a sign for {name!r}, which is a category without "
+                    "order; leave it out, or make the category ordered."
+                )
         params["monotone_constraints"] = signs
     return params
 
@@ -188,21 +188,9 @@ def _column(name: str | int, data: RankingData) -> int:
 
 
 def _categorical(named: Sequence[str | int] | None, data: RankingData) -> list[int]:
-    """Return the columns that are split as categories: those named, and those of that type."""
-    typed = [name for name, own in (data.categories or {}).items() if not own.ordered]
+    """Return the columns that are split as categories, by parameter or by their type."""
+    typed = [name for name, column in (data.categories or {}).items() if not column.ordered]
     return sorted({_column(name, data) for name in (*(named or ()), *typed)})
-
-
-def _refuse_monotone_categories(
-    signs: Sequence[int], categorical: Sequence[int], data: RankingData
-) -> None:
-    for column in categorical:
-        if signs[column]:
-            name = column if data.feature_names is None else data.feature_names[column]
-            raise UsageError(
-                f"monotone_constraints has a sign for {name!r}, which is a category without order; "
-                "leave it out, or make the category ordered."
-            )
 
 
 def _signs(monotone: Mapping[str | int, int] | Sequence[int], data: RankingData) -> list[int]:

@@ -1,16 +1,15 @@
 """LightGBM's model text: read into node arrays and written from them, without LightGBM.
 
-decision_type   1: split on categories, 2: missing values go left, 4 or 8: zeros or NaN are
+decision_type   1: split on categories, 2: missing values are sent left, 4 or 8: zeros or NaN are
 missing
-children        a negative one is the leaf ~child
+children        a negative number c is the leaf ~c
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,22 +59,21 @@ def read_trees(text: str, n_features: int) -> Forest:
     trees = []
     for number, block in enumerate(tree_blocks(text)):
         try:
+            _check_lines(block)
             tree = read_tree(block, n_features)
-            is_valid = tree.is_valid()
+            tree.validate()
         except (KeyError, ValueError, OverflowError):  # a line is missing, or is not numeric
-            is_valid = False
-        if not is_valid:
             raise DataError(
                 f"tree {number} of the model is damaged: its splits do not make a tree over "
                 f"{n_features} features; take another copy of the model."
-            )
+            ) from None
         trees.append(tree)
     return Forest.of_trees(n_features, trees)
 
 
 def read_tree(block: str, n_features: int) -> Forest:
-    """Return the tree that the lines of a block describe; raise ValueError or KeyError."""
-    lines = _lines(block)
+    """Return a tree from its lines; raise ValueError or KeyError."""
+    lines = dict(line.split("=", 1) for line in block.splitlines() if line)
     if lines.get("is_linear", "0") != "0":
         raise IncompatibleError(
             "these trees have linear models in their leaves, which only LightGBM can score; "
@@ -83,48 +81,55 @@ def read_tree(block: str, n_features: int) -> Forest:
         )
     n_leaves = int(lines["num_leaves"])
     n = n_leaves - 1
-
-    def numbers(name: str, kind: Any, count: int) -> AnyArray:
-        values = np.array(lines.get(name, "").split()[:count], kind)
-        if len(values) != count:
-            raise ValueError(f"{name} has {len(values)} numbers, not {count}")
-        return values
-
-    def or_zeros(name: str, count: int) -> AnyArray:
-        return numbers(name, np.float64, count) if lines.get(name) else np.zeros(count)
-
-    for name, count in (("leaf_weight", n_leaves), ("internal_weight", n), ("internal_value", n)):
-        or_zeros(name, count)  # only checked
-    decision = numbers("decision_type", np.int64, n)
-    threshold = numbers("threshold", np.float64, n)
-    is_set = decision & _CATEGORICAL != 0
-    sets = _sets(lines)
-    if not set(threshold[is_set].tolist()) <= set(range(len(sets))):
-        raise ValueError("a split has a set of categories that is not there")
+    zeros = [0] * n_leaves
+    leaves = range(n, n + n_leaves)
+    left, right = (
+        [child if child >= 0 else n + ~child for child in _numbers(lines, name, n, int)]
+        for name in ("left_child", "right_child")
+    )
     rule = [
-        CATEGORY if kind & _CATEGORICAL else _RULES[kind & ~_CATEGORICAL]
-        for kind in decision.tolist()
+        CATEGORY if decision & _CATEGORICAL else _RULES[decision]
+        for decision in _numbers(lines, "decision_type", n, int)
     ]
-    leaves, none = n + np.arange(n_leaves), np.zeros(n_leaves)
-    children = [numbers(f"{side}_child", np.int64, n) for side in ("left", "right")]
-    left, right = (np.append(np.where(c >= 0, c, n + ~c), leaves) for c in children)
+    counts = [
+        *_numbers(lines, "internal_count", n, optional=True),
+        *_numbers(lines, "leaf_count", n_leaves, optional=True),
+    ]
     with np.errstate(over="ignore"):
-        gain = or_zeros("split_gain", n).astype(np.float32).astype(np.float64)
+        gain = np.array(_numbers(lines, "split_gain", n, optional=True), np.float32)
     return Forest(
         n_features=n_features,
         roots=np.zeros(1, np.int64),
-        feature=np.append(numbers("split_feature", np.int64, n), np.zeros(n_leaves, np.int64)),
-        threshold=np.append(threshold, none),
-        left=left,
-        right=right,
-        value=np.append(np.zeros(n), numbers("leaf_value", np.float64, n_leaves)),
-        rule=np.append(np.array(rule, np.int64), np.zeros(n_leaves, np.int64)),
-        cover=np.append(or_zeros("internal_count", n), or_zeros("leaf_count", n_leaves)),
-        gain=np.append(gain, none),
+        feature=np.array([*_numbers(lines, "split_feature", n, int), *zeros], np.int64),
+        threshold=np.array([*_numbers(lines, "threshold", n), *zeros], np.float64),
+        left=np.array([*left, *leaves], np.int64),
+        right=np.array([*right, *leaves], np.int64),
+        value=np.append(np.zeros(n), _numbers(lines, "leaf_value", n_leaves)),
+        rule=np.array([*rule, *zeros], np.int64),
+        cover=np.array(counts, np.float64),
+        gain=np.append(gain.astype(np.float64), np.zeros(n_leaves)),
         shrinkage=np.array([float(lines.get("shrinkage", 1))]),
-        sets=tuple(sets),
+        sets=_sets(lines),
         n_rounds=1,
     )
+
+
+def _numbers(
+    lines: Mapping[str, str],
+    name: str,
+    count: int,
+    kind: Callable[[str], Any] = float,
+    *,
+    optional: bool = False,
+) -> list[Any]:
+    """Return the first ``count`` numbers of a line; zeros if an optional line is missing."""
+    text = lines.get(name, "")
+    if optional and not text:
+        return [0.0] * count
+    values = [kind(word) for word in text.split()[:count]]
+    if len(values) != count:
+        raise ValueError(f"{name} has {len(values)} numbers, not {count}")
+    return values
 
 
 def tree_blocks(text: str) -> list[str]:
@@ -172,26 +177,33 @@ def is_whole(text: str) -> bool:
     return text.startswith(f"{re.sub('tree_sizes=.*', sizes, head)}{''.join(trees)}end of trees\n")
 
 
-def _lines(block: str) -> dict[str, str]:
-    """Return the lines of a tree by name; raise ValueError if a line is not a list of numbers."""
-    lines: dict[str, str] = {}
-    for line in filter(None, block.splitlines()):
-        match = _LINE.fullmatch(line)
-        if match is None or match[1] in lines:
-            raise ValueError("a line is not a list of numbers, or comes twice")
-        lines[match[1]] = match[2]
-    return lines
+def _check_lines(block: str) -> None:
+    """Raise unless the lines of a tree are lists of numbers, including LightGBM's own lines."""
+    matches = [_LINE.fullmatch(line) for line in block.splitlines() if line]
+    lines = {match[1]: match[2] for match in matches if match is not None}
+    if len(lines) != len(matches):
+        raise ValueError("a line is not a list of numbers, or occurs twice")
+    n_leaves = int(lines["num_leaves"])
+    for kind, count in (("leaf", n_leaves), ("internal", n_leaves - 1)):
+        _numbers(lines, f"{kind}_weight", count, optional=True)
+        _numbers(lines, f"{kind}_value", count, optional=True)
 
 
-def _sets(lines: Mapping[str, str]) -> list[NDArray[np.uint32]]:
-    """Return the categories of each set that go left, as bits."""
-    words = np.array(lines.get("cat_threshold", "").split(), np.uint32)
-    ends = np.array(lines.get("cat_boundaries", "0").split(), np.int64)
-    if len(ends) != int(lines.get("num_cat", 0)) + 1:
-        raise ValueError("sets of categories are missing")
-    if ends[0] != 0 or ends[-1] != len(words) or (np.diff(ends) < 0).any():
-        raise ValueError("sets of categories are cut wrongly")
-    return [words[a:b] for a, b in pairwise(ends.tolist())]
+def _sets(lines: Mapping[str, str]) -> tuple[NDArray[np.uint32], ...]:
+    """Return the categories of each set as bits."""
+    n_sets = int(lines.get("num_cat", 0))
+    if not n_sets:
+        return ()
+    words = np.array([int(word) for word in lines["cat_threshold"].split()], np.uint32)
+    ends = np.array([int(word) for word in lines["cat_boundaries"].split()], np.int64)
+    if (
+        len(ends) != n_sets + 1
+        or ends[0] != 0
+        or ends[-1] != len(words)
+        or (np.diff(ends) < 0).any()
+    ):
+        raise ValueError("the sets of categories do not have the lengths that are listed")
+    return tuple(np.split(words, ends[1:-1]))
 
 
 # --- writing ---------------------------------------------------------------------------------
@@ -200,9 +212,10 @@ def _sets(lines: Mapping[str, str]) -> list[NDArray[np.uint32]]:
 def model_text(
     names: Sequence[str], forest: Forest, categories: AllCategories | None = None
 ) -> str:
-    """Return the text of a model with LightGBM's rules; the offset of the forest is left out.
+    """Return the text of a model with LightGBM's rules, without the offset of the forest.
 
-    ``categories`` are those of the features; LightGBM finds them by value in a pandas frame.
+    ``categories`` maps feature names to categories; LightGBM matches them by value in a pandas
+    frame.
     """
     known = categories or {}
     trees = _with_titles(_blocks(forest))

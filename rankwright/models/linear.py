@@ -15,16 +15,17 @@ that step along columns (coordinate) support an l1 penalty and minimise the prob
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, part_name
+from rankwright.core.parameters import Auto, Count, Missing, NonNegative, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -45,9 +46,9 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
-from rankwright.models.linear_objective import LinearObjective
-from rankwright.models.missing import fill_values, filled, product_with_gaps
-from rankwright.models.schema import FILL, Schema
+from rankwright.models.linear_objective import LinearObjective, ScaledVariables
+from rankwright.models.missing import column_of, fill_values, filled, product_with_gaps
+from rankwright.models.schema import FILL, ModelPart, Schema
 from rankwright.solvers.choice import (
     choose_solver,
     default_solver,
@@ -56,31 +57,23 @@ from rankwright.solvers.choice import (
     steps_by_column,
     warn_of_unused_iterations,
 )
-
-if TYPE_CHECKING:
-    from rankwright.solvers.online import OnlineState
-
+from rankwright.solvers.online import OnlineState
 
 # --- the fitted model ------------------------------------------------------------------------
 
 
-_WEIGHTS = Schema(
-    (
-        ArraySpec("coef", "float64", ("features",)),
-        FILL,
-        ArraySpec("intercept", "float64", (1,), optional=True),
-        ArraySpec("path", "float64", ("problems", 3), optional=True),
-    )
+_WEIGHTS = (
+    ArraySpec("coef", "float64", ("features",)),
+    FILL,
+    ArraySpec("intercept", "float64", (1,), optional=True),
+    ArraySpec("path", "float64", ("problems", 3), optional=True),
 )
-_WITH_STATE = Schema(
-    (
-        *_WEIGHTS.arrays,
-        ArraySpec("online_w", "float64", ("variables",)),
-        ArraySpec("online_mean", "float64", ("variables",)),
-        ArraySpec("online_so_far", "float64", (3,)),
-        ArraySpec("online_deviation", "float64", ("features",)),
-        ArraySpec("online_center", "float64", ("features",), optional=True),
-    )
+_STATE = (
+    ArraySpec("online_w", "float64", ("variables",)),
+    ArraySpec("online_mean", "float64", ("variables",)),
+    ArraySpec("online_so_far", "float64", (3,)),
+    ArraySpec("online_deviation", "float64", ("features",)),
+    ArraySpec("online_center", "float64", ("features",), optional=True),
 )
 
 
@@ -94,14 +87,18 @@ class FittedLinear:
     """
 
     coef: F64
-    fill: F64 | None
-    n_features: int
+    fill: F64 | None = None
+    intercept: float = 0.0
     solution: SolveResult | None = field(default=None, compare=False)
     state: OnlineState | None = field(default=None, compare=False)
     deviation: F64 | None = field(default=None, compare=False)
-    path: F64 | None = field(default=None, compare=False)
-    intercept: float = 0.0
     center: F64 | None = field(default=None, compare=False)
+    path: F64 | None = field(default=None, compare=False)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.coef)
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
@@ -109,25 +106,22 @@ class FittedLinear:
 
     def contributions(self, X: FloatMatrix) -> F64:
         """Return the contribution of each feature to each score; the intercept is the last."""
-        whole = filled(X, self.fill, "linear")
-        dense = whole.toarray() if sparse.issparse(whole) else whole
+        complete = filled(X, self.fill, "linear")
+        dense = complete.toarray() if sparse.issparse(complete) else complete
         return np.column_stack([dense * self.coef, np.full(X.shape[0], self.intercept)])
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the weights, the fill values and the state of the online solver."""
-        arrays: dict[str, AnyArray] = {"coef": self.coef}
-        if self.intercept != 0.0:
-            arrays["intercept"] = np.array([self.intercept])
-        if self.fill is not None:
-            arrays["fill"] = self.fill
-        if self.state is not None and self.deviation is not None:
-            arrays |= self.state.arrays()
-            arrays["online_deviation"] = self.deviation
-            if self.center is not None:
-                arrays["online_center"] = self.center
-        if self.path is not None:
-            arrays["path"] = self.path
-        return arrays
+        optional = {
+            "intercept": np.array([self.intercept]) if self.intercept != 0.0 else None,
+            "fill": self.fill,
+            "path": self.path,
+        }
+        if self.state is not None:
+            optional |= self.state.arrays()
+            optional |= {"online_deviation": self.deviation, "online_center": self.center}
+        present = {name: array for name, array in optional.items() if array is not None}
+        return {"coef": self.coef, **present}
 
     def texts(self) -> dict[str, str]:
         """Return an empty mapping: a linear model consists of arrays."""
@@ -139,32 +133,74 @@ class FittedLinear:
     ) -> FittedLinear:
         """Check the arrays and texts of a model and build it."""
         has_state = "online_w" in arrays
-        schema = _WITH_STATE if has_state else _WEIGHTS
-        center = arrays.get("online_center")
-        n_variables = n_features + (center is not None)
+        schema = Schema((*_WEIGHTS, *_STATE) if has_state else _WEIGHTS)
+        n_variables = n_features + ("online_center" in arrays)
         schema.check(arrays, texts, features=n_features, variables=n_variables)
-        state = None
-        if has_state:
-            from rankwright.solvers.online import OnlineState
-
-            state = OnlineState.of(arrays)
         return cls(
             arrays["coef"],
             arrays.get("fill"),
-            n_features,
-            state=state,
+            float(arrays.get("intercept", np.zeros(1))[0]),
+            state=OnlineState.of(arrays) if has_state else None,
             deviation=arrays.get("online_deviation"),
+            center=arrays.get("online_center"),
             path=arrays.get("path"),
-            intercept=float(arrays["intercept"][0]) if "intercept" in arrays else 0.0,
-            center=center,
         )
+
+
+def fitted_at(
+    variables: ScaledVariables, solution: SolveResult, fill: F64 | None = None
+) -> FittedLinear:
+    """Return the model at the end of a solver."""
+    coef, intercept = variables.weights(solution.w)
+    scaling = {"deviation": variables.scale, "center": variables.center}
+    return FittedLinear(coef, fill, intercept, solution, solution.state, **scaling)
+
+
+class LinearRounds:
+    """Training and validation data without missing values, and rounds of linear models on them.
+
+    Attributes
+    ----------
+    data : RankingData
+    fill : array of float64 or None
+        Replacement of missing values.
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        valid: RankingData | None,
+        missing: str | None,
+        n_jobs: int | None,
+    ) -> None:
+        self.fill = fill_values(data.X, missing)
+        self.data = data._replace(X=filled(data.X, self.fill, "linear"))
+        self._valid_X = None if valid is None else filled(valid.X, self.fill, "linear")
+        self._n_jobs = n_jobs
+
+    def round(
+        self,
+        number: int,
+        loss: float,
+        model: FittedLinear,
+        state: Callable[[], dict[str, AnyArray]] | None = None,
+    ) -> Round:
+        """Return the round of a model with its scores on the validation data."""
+        scores = None
+        if self._valid_X is not None:
+            scores = times_vector(self._valid_X, model.coef, n_jobs=self._n_jobs) + model.intercept
+        return Round(number, loss, scores, lambda: model, state)
+
+    def replayed_round(self, number: int, model: FittedLinear) -> Round:
+        """Return a round of the run that is resumed; its loss and scores are known."""
+        return Round(number, math.nan, None, lambda: model)
 
 
 # --- the model -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Linear(Part):
+class Linear(ModelPart):
     """A weight for each feature: interpretable, fast, and suited to small or sparse data.
 
     Parameters
@@ -192,9 +228,10 @@ class Linear(Part):
     """
 
     takes_solver: ClassVar[bool] = True
+    fitted_class: ClassVar[Any] = FittedLinear
 
-    l2: float | Auto = 1e-3
-    l1: float | Auto = 0.0
+    l2: NonNegative | Auto = 1e-3
+    l1: NonNegative | Auto = 0.0
     scale: bool = True
     missing: Missing = None
     max_iter: Count | Auto = "auto"
@@ -213,62 +250,50 @@ class Linear(Part):
     ) -> Iterator[Round]:
         """Yield a round for each penalty; the first starts from the weights of ``start``.
 
-        ``solver`` is an object, a name, or None for the default of the loss.
+        Later ones start from the minimum of the penalty before them. ``solver`` is an object, a
+        name, or None for the default of the loss.
         """
-        check_penalty("l1", self.l1, valid)
-        check_penalty("l2", self.l2, valid)
+        check_penalties(valid, l1=self.l1, l2=self.l2)
         solver = self.solver_for(loss, solver, random_state)
         if hasattr(solver, "random_state"):
             data = in_content_order(data, n_jobs=n_jobs)[1]
-        fill = fill_values(data.X, self.missing)
-        data = data._replace(X=filled(data.X, fill, "linear"))
+        run = LinearRounds(data, valid, self.missing, n_jobs)
+        data, traits, by_column = run.data, loss.traits, steps_by_column(solver)
         bound = bound_loss(loss, data, n_jobs=n_jobs)
-        if _has_undeclared_iterations(loss, bound):
+        is_declared = traits.stochastic or traits.stateful or isinstance(bound, SampledLoss)
+        if hasattr(bound, "set_iteration") and not is_declared:
             warn_of_unused_iterations(solver, loss)
         weight = document_weight(data)
-        has_intercept = not (loss.traits.shift_invariant or steps_by_column(solver))
+        has_intercept = not (traits.shift_invariant or by_column)
         objective = LinearObjective(
             bound,
             data,
-            loss.traits,
+            traits,
             scale=deviations(data.X, weight, scale=self.scale),
             center=means(data.X, weight) if has_intercept else None,
             n_jobs=n_jobs,
         )
-        valid_X = None if valid is None else filled(valid.X, fill, "linear")
-        path: list[tuple[float, float, int]] = []
-        for l1, l2, solution in self._solutions(objective, solver, start):
-            fitted = _fitted(objective, solution, fill)
-            scores = None
-            if valid_X is not None:
-                scores = times_vector(valid_X, fitted.coef, n_jobs=n_jobs) + fitted.intercept
-            path.append((l1, l2, int(np.count_nonzero(fitted.coef))))
-            shown = path if steps_by_column(solver) else None
-            yield Round(len(path), solution.value, scores, partial(_with_path, fitted, shown))
-
-    def _solutions(
-        self, objective: LinearObjective, solver: Any, start: FittedLinear | None
-    ) -> Iterator[tuple[float, float, SolveResult]]:
-        """Yield l1, l2 and the minimum for each penalty, from the minimum before it."""
-        by_column = steps_by_column(solver)
         problem: Any = objective.by_column() if by_column else objective
-        first = np.zeros(objective.size)
-        if start is not None:
-            first = objective.variables(start.coef, start.intercept)
-        v = first
-        for l1, l2 in self._penalties(problem):
-            problem.l2 = l2
-            if by_column:
-                problem.l1 = l1
+        v = first = objective.variables_of(start)
+        path: list[tuple[float, float, int]] = []
+        for number, (l1, l2) in enumerate(self._penalties(problem), start=1):
+            problem.l1, problem.l2 = l1, l2
             with one_blas_thread():
                 solution = solver.solve(problem, v)
-            yield l1, l2, solution
-            v = first if solution.stopped == VANISHED else solution.w  # vanished: no scale is left
+            v = (
+                first if solution.stopped == VANISHED else solution.w
+            )  # VANISHED: the weights are almost 0
+            fitted = fitted_at(objective, solution, run.fill)
+            round_ = run.round(number, solution.value, fitted)
+            if by_column:
+                path.append((l1, l2, int(np.count_nonzero(fitted.coef))))
+                round_ = replace(round_, model=partial(_with_path, fitted, path))
+            yield round_
 
     def _penalties(self, problem: Any) -> Iterator[tuple[float, float]]:
         """Yield all pairs of l1 and l2."""
         if self.l1 == self.l2 == "auto":
-            raise UsageError("l1 and l2 cannot both be 'auto'; give a number for one of them.")
+            raise UsageError("l1 and l2 cannot both be 'auto'; pass a number for l1 or l2.")
         if self.l1 == "auto":
             from rankwright.solvers.coordinate import falling_l1
 
@@ -276,10 +301,6 @@ class Linear(Part):
         else:
             path = [float(self.l1)]
         yield from ((l1, l2) for l2 in ridges(self.l2) for l1 in path)
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedLinear)
 
     def partial_fit(
         self,
@@ -319,57 +340,28 @@ class Linear(Part):
             n_jobs=n_jobs,
         )
         if state is None:
-            from rankwright.solvers.online import OnlineState
-
-            v = np.zeros(objective.size)
-            if start is not None:
-                v = objective.variables(start.coef, start.intercept)
-            state = OnlineState.at(v)
+            state = OnlineState.at(objective.variables_of(start))
         with one_blas_thread():
-            return _fitted(objective, solver.resume(objective, state), fill)
+            return fitted_at(objective, solver.resume(objective, state), fill)
 
     def solver_for(self, loss: Loss, solver: Any, random_state: int) -> Any:
         """Return the solver; raise if it does not support the model's penalties and intercept."""
-        chosen = choose_solver(
+        solver = choose_solver(
             solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
         )
-        if self.l1 != 0.0 and not steps_by_column(chosen):
-            name = part_name("solvers", chosen)
+        name = part_name("solvers", solver)
+        if self.l1 != 0.0 and not steps_by_column(solver):
             raise UsageError(f"{name} does not support l1; use solver='coordinate', or l1=0.")
-        if "convex_parts" in solver_needs(chosen) and not loss.traits.shift_invariant:
+        if "convex_parts" in solver_needs(solver) and not loss.traits.shift_invariant:
             # Planes are cut for problems with a penalty on every variable, the intercept included.
-            missing, name = ["shift_invariant"], part_name("solvers", chosen)
             advice = f"Use {default_solver(loss.traits)}."
-            raise IncompatibleError(lacking(name, missing, loss, advice))
-        return chosen
-
-    restore = staticmethod(FittedLinear.restore)
+            raise IncompatibleError(lacking(name, ["shift_invariant"], loss, advice))
+        return solver
 
 
-def _fitted(objective: LinearObjective, solution: SolveResult, fill: F64 | None) -> FittedLinear:
-    """Return the model at the end of a solver."""
-    coef, intercept = objective.weights(solution.w)
-    return FittedLinear(
-        coef,
-        fill,
-        len(coef),
-        solution,
-        solution.state,
-        objective.scale,
-        intercept=intercept,
-        center=objective.center,
-    )
-
-
-def _with_path(fitted: FittedLinear, path: list[tuple[float, float, int]] | None) -> FittedLinear:
-    """Return the model with its path of penalties, if it has one; later rounds make it longer."""
-    return fitted if path is None else replace(fitted, path=np.array(path))
-
-
-def _has_undeclared_iterations(loss: Loss, bound: Any) -> bool:
-    """Return whether the loss has ``set_iteration`` although no trait declares a reason."""
-    declared = loss.traits.stochastic or loss.traits.stateful or isinstance(bound, SampledLoss)
-    return hasattr(bound, "set_iteration") and not declared
+def _with_path(fitted: FittedLinear, path: list[tuple[float, float, int]]) -> FittedLinear:
+    """Return the model with the path of penalties, which later rounds make longer."""
+    return replace(fitted, path=np.array(path))
 
 
 # --- means and deviations of features ----------------------------------------------------------
@@ -428,24 +420,24 @@ def sums_around(X: FloatMatrix, weight: F64, columns: I64, centre: F64) -> tuple
     """Return the weighted sums of x - c and of its square, for some columns."""
     sums, squares = np.empty(len(columns)), np.empty(len(columns))
     for k, (column, c) in enumerate(zip(columns.tolist(), centre, strict=True)):
-        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
-        shifted = values - c
+        shifted = column_of(X, column) - c
         sums[k], squares[k] = weight @ shifted, weight @ shifted**2
     return sums, squares
 
 
-# --- penalties: a number, or "auto", which is chosen on validation data ----------------------
+# --- penalties ---------------------------------------------------------------------------------
 
 
 PATH = tuple(float(10.0**power) for power in np.arange(3.0, -7.0, -1.0))
 
 
-def check_penalty(name: str, value: float | str, valid: RankingData | None) -> None:
-    """Raise unless a penalty is a number from 0 on, or "auto" with validation data."""
-    if value == "auto" and valid is None:
-        raise UsageError(f"{name}='auto' is chosen on validation data: give eval_set, or a number.")
-    if value != "auto" and (isinstance(value, str) or not float(value) >= 0.0):
-        raise UsageError(f"{name} must be 0 or more, or 'auto', not {value}.")
+def check_penalties(valid: Any, **penalties: float | str) -> None:
+    """Raise if a penalty is "auto" but validation data is missing."""
+    for name, value in penalties.items():
+        if value == "auto" and valid is None:
+            raise UsageError(
+                f"{name}='auto' is chosen on validation data: give eval_set, or a number."
+            )
 
 
 def ridges(l2: float | str) -> tuple[float, ...]:

@@ -57,18 +57,13 @@ class ScaledVariables:
 
     Attributes
     ----------
-    size : int
-        Number of variables; the intercept is the last.
+    n_features, size : int
+        Number of features, and of variables; the intercept is the last.
     """
 
     def __init__(self, scale: F64, center: F64 | None) -> None:
-        self.scale, self.center = scale, center
-        self.size = len(scale) + (center is not None)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.scale)
+        self.scale, self.center, self.n_features = scale, center, len(scale)
+        self.size = self.n_features + (center is not None)
 
     def weights(self, v: F64) -> tuple[F64, float]:
         """Return the weights and the intercept in the scale of the data."""
@@ -82,6 +77,37 @@ class ScaledVariables:
         if self.center is None:
             return w * self.scale
         return np.append(w * self.scale, intercept + float(self.center @ w))
+
+    def variables_of(self, fitted: Any) -> F64:
+        """Return the variables of a fitted model, or 0 for None."""
+        if fitted is None:
+            return np.zeros(self.size)
+        return self.variables(fitted.coef, fitted.intercept)
+
+    def scores_of(self, X: FloatMatrix, v: F64, *, n_jobs: int | None = None) -> F64:
+        """Return the score of each row of ``X``."""
+        w, intercept = self.weights(v)
+        s = times_vector(X, w, n_jobs=n_jobs)
+        if self.center is not None:
+            s += intercept
+        return s
+
+    def pull(self, X: FloatMatrix, g: F64, out: F64, *, n_jobs: int | None = None) -> None:
+        """Write (X - 1 m')'g and, with an intercept, 1'g to ``out``."""
+        out[: self.n_features] = transposed_times_vector(X, g, n_jobs=n_jobs)
+        if self.center is not None:
+            out[-1] = g.sum()
+            out[:-1] -= out[-1] * self.center
+
+    def squares_of(self, X: FloatMatrix, weight: F64, *, n_jobs: int | None = None) -> F64:
+        """Return the weighted sum of squares of each column of (1), the intercept included."""
+        squares = transposed_squares_times_vector(X, weight, n_jobs=n_jobs)
+        if self.center is None:
+            return squares / self.scale**2
+        total = float(weight.sum())
+        sums = transposed_times_vector(X, weight, n_jobs=n_jobs)
+        squares += self.center * (self.center * total - 2.0 * sums)
+        return np.append(np.maximum(squares, 0.0) / self.scale**2, total)
 
 
 class LinearObjective(ScaledVariables):
@@ -141,11 +167,7 @@ class LinearObjective(ScaledVariables):
 
     def scores(self, v: F64) -> F64:
         """Return the score of each document."""
-        w, intercept = self.weights(v)
-        s = times_vector(self._data.X, w, n_jobs=self._n_jobs)
-        if self.center is not None:
-            s += intercept
-        return s
+        return self.scores_of(self._data.X, v, n_jobs=self._n_jobs)
 
     # --- smooth solvers ----------------------------------------------------------------------
 
@@ -163,23 +185,16 @@ class LinearObjective(ScaledVariables):
     def hess_vec(self, u: F64, out: F64) -> None:
         """Write the Hessian at the last `grad` times ``u`` to ``out``."""
         self._loss.hess_vec(self.scores(u), self._gradient)
-        self._pull(out)  # (2)
-        penalty(self.l2, u[: self.n_features], out)
+        self._pull(out)
+        out[: self.n_features] += self.l2 * u[: self.n_features]  # (2)
 
     def precondition(self) -> F64:
         """Return a positive diagonal that is roughly proportional to that of the Hessian."""
         return diagonal(self.squares())
 
     def squares(self) -> F64:
-        """Return the weighted sum of squares of each column of (1), the intercept included."""
-        X, weight = self._data.X, document_weight(self._data)
-        squares = transposed_squares_times_vector(X, weight, n_jobs=self._n_jobs)
-        if self.center is None:
-            return squares / self.scale**2
-        total = float(weight.sum())
-        sums = transposed_times_vector(X, weight, n_jobs=self._n_jobs)
-        squares += self.center * (self.center * total - 2.0 * sums)
-        return np.append(np.maximum(squares, 0.0) / self.scale**2, total)
+        """Return the sum of squares of each column, weighted by documents."""
+        return self.squares_of(self._data.X, document_weight(self._data), n_jobs=self._n_jobs)
 
     # --- cutting planes ----------------------------------------------------------------------
 
@@ -239,13 +254,12 @@ class LinearObjective(ScaledVariables):
         queries = self._parts[parts].tolist()
         rows = self._rows_of(queries)
         X = self._data.X[rows]
-        w, intercept = self.weights(v)
-        self._scores[rows] = times_vector(X, w, n_jobs=1) + intercept
+        self._scores[rows] = self.scores_of(X, v, n_jobs=1)
         value = 0.0
         for q in queries:
             value += self._loss.grad_queries(q, q + 1, self._scores, self._gradient)
         share = self.n_parts / (self.total_weight * len(queries))
-        self._pull_rows(X, self._gradient[rows], out, n_jobs=1)
+        self.pull(X, self._gradient[rows], out, n_jobs=1)
         out *= share
         out[: self.n_features] /= self.scale
         return share * value + penalty(self.l2, v[: self.n_features], out)
@@ -297,17 +311,10 @@ class LinearObjective(ScaledVariables):
 
     def _pull(self, out: F64) -> F64:
         """Write the gradient in v to ``out``, without the penalty, and return it."""
-        self._pull_rows(self._data.X, self._gradient, out, n_jobs=self._n_jobs)
+        self.pull(self._data.X, self._gradient, out, n_jobs=self._n_jobs)
         out[: self.n_features] /= self.scale * self.total_weight
         out[self.n_features :] /= self.total_weight
         return out
-
-    def _pull_rows(self, X: FloatMatrix, g: F64, out: F64, *, n_jobs: int | None) -> None:
-        """Write (X - 1 m')'g and, with an intercept, 1'g to ``out``."""
-        out[: self.n_features] = transposed_times_vector(X, g, n_jobs=n_jobs)
-        if self.center is not None:
-            out[-1] = g.sum()
-            out[:-1] -= out[-1] * self.center
 
 
 def penalty(l2: float, w: F64, gradient: F64 | None = None) -> float:

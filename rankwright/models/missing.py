@@ -26,10 +26,16 @@ def fill_values(X: FloatMatrix, missing: str | None) -> F64 | None:
         raise UsageError(f"missing must be 'mean', 'zero' or None, not {missing!r}.")
     means: F64 = transposed_times_vector(X, np.ones(X.shape[0])) / max(1, X.shape[0])
     for column in _columns_with_gaps(X):
-        values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
+        values = column_of(X, column)
         present = values[~np.isnan(values)]
-        means[column] = present.mean(dtype=np.float64) if len(present) else 0.0
+        means[column] = present.mean() if len(present) else 0.0
     return means
+
+
+def column_of(X: FloatMatrix, column: int) -> F64:
+    """Return the values of one feature as an array of float64."""
+    values = X[:, [column]].toarray().ravel() if sparse.issparse(X) else X[:, column]
+    return np.asarray(values, np.float64)
 
 
 def filled(X: FloatMatrix, fill: F64 | None, model: str) -> FloatMatrix:
@@ -69,7 +75,7 @@ def product_with_gaps(
     """Return ``X @ w`` with missing values of X replaced by ``fill``.
 
     X is read only once if no value is missing: a missing value makes the sum of its row NaN,
-    whatever its weight, so the sums show which rows need filling.
+    also with a weight of 0, so the sums show which rows need filling.
 
     Raises
     ------
@@ -91,7 +97,7 @@ def without_gaps(X: FloatMatrix, model: str) -> FloatMatrix:
     """Return X; raise if values are missing, for models that cannot fill them."""
     columns = _columns_with_gaps(X)
     if len(columns):
-        raise _gaps(columns, model, "leave those rows out, or put numbers there")
+        raise _gaps(columns, model, "drop these rows or replace the missing values")
     return X
 
 

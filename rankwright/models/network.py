@@ -18,7 +18,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from rankwright.core.parameters import (
     NonNegative,
     Part,
     Positive,
-    check_zero_or_more,
 )
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
@@ -37,13 +36,10 @@ from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, MissingExtraError, UsageError
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.models.fitted_network import ACTIVATIONS, FittedNetwork
+from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.solvers.choice import lacking
-
-if TYPE_CHECKING:
-    from rankwright.models.network_training import Scaling
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
@@ -52,13 +48,6 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "step": lambda progress: 1.0 if progress < 0.5 else 0.1 if progress < 0.75 else 0.01,
 }
 """Factors of the learning rate after a share of the epochs."""
-
-_CHOICES = {
-    "activation": tuple(ACTIVATIONS),
-    "schedule": tuple(SCHEDULES),
-    "device": ("auto", "cpu", "cuda"),
-    "precision": ("single", "double"),
-}
 
 
 def _check_sizes(name: str, value: Any) -> None:
@@ -69,6 +58,13 @@ def _check_sizes(name: str, value: Any) -> None:
             f"{name} must be whole numbers, such as (8, 4) (on the command line {name}=8,4), not "
             f"{value!r}."
         )
+
+
+class Scaling(NamedTuple):
+    """A feature x enters the network as (x - shift) / deviation."""
+
+    shift: F64
+    deviation: F64
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,18 +115,18 @@ class Network(Part):
     # On validation data of three folds of OHSUMED and MQ2008 with one seed, these are as good as or
     # better than a dozen others for ranknet and lambdarank: 10 to 64 units, rates 0.0003 to 0.01.
     hidden_layer_sizes: Annotated[Any, _check_sizes] = (32,)
-    activation: str = "sigmoid"
+    activation: Literal["sigmoid", "relu", "tanh", "elu"] = "sigmoid"
     dropout: float = 0.0
     list_context: int = 0
     standardize: bool = True
     epochs: Count = 60
     learning_rate: Positive = 0.003
-    schedule: str = "constant"
+    schedule: Literal["constant", "cosine", "linear", "step"] = "constant"
     weight_decay: NonNegative = 0.0
     batch_size: Count = 1024
     missing: Missing = None
-    device: str = "auto"
-    precision: str = "single"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["single", "double"] = "single"
     deterministic: bool = True
 
     resumable: ClassVar[bool] = True
@@ -153,11 +149,6 @@ class Network(Part):
             )
         if not 0.0 <= self.dropout < 1.0:
             raise UsageError(f"dropout must be from 0 to below 1, not {self.dropout}.")
-        check_zero_or_more("weight_decay", self.weight_decay)
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise UsageError(f"{name} must be one of {', '.join(choices)}, not '{value}'.")
 
     def can_continue(self, fitted: Any) -> bool:
         """Return whether ``start`` supports a fitted model."""
@@ -183,17 +174,14 @@ class Network(Part):
             raise IncompatibleError(message)
         from rankwright.models import network_training as training  # imports torch
 
-        weights = self._first_weights(data.n_features, random_state, start)
         device = training.choose_device(self.device)
         fill = fill_values(data.X, self.missing)
         X = filled(data.X, fill, "network")
         weight = document_weight(data)
         mean = _rounded(transposed_times_vector(X, weight) / float(weight.sum()))
-        scaling = training.Scaling(np.zeros(data.n_features), np.ones(data.n_features))
-        if self.standardize:
-            scaling = training.Scaling(mean, _rounded(deviations(X, weight)))
-        if start is not None:
-            weights = scaling.unfold(weights)
+        shift = mean if self.standardize else np.zeros(data.n_features)
+        scaling = Scaling(shift, _rounded(deviations(X, weight, scale=self.standardize)))
+        weights = self._first_weights(scaling, random_state, start)
         has_bias = not loss.traits.shift_invariant
         net = training.Net(self, weights, output_bias=has_bias, device=device)
         rows, ordered = _in_seeded_order(data, random_state, n_jobs)
@@ -206,7 +194,7 @@ class Network(Part):
         gpu_scores = None
         if valid is not None and device == "cuda":
             valid_X = filled(valid.X, fill, "network")
-            gpu_scores = training.GpuScorer(net, valid_X, valid.indptr, scaling)
+            gpu_scores = training.gpu_scorer(net, valid_X, valid.indptr, scaling)
         while trainer.epochs < self.epochs:
             valid_scores = None
             with training.torch_settings(deterministic=self.deterministic and device == "cuda"):
@@ -223,17 +211,14 @@ class Network(Part):
         return self.learning_rate * SCHEDULES[self.schedule](t / self.epochs)
 
     def _hidden(self) -> tuple[int, ...]:
-        sizes = self.hidden_layer_sizes
-        return tuple(
-            int(n) for n in (sizes if isinstance(sizes, Sequence | np.ndarray) else [sizes])
-        )
+        return tuple(np.atleast_1d(self.hidden_layer_sizes).tolist())
 
-    def _first_weights(self, n_features: int, seed: int, start: FittedNetwork | None) -> list[F64]:
-        """Return the weights of ``start``, or random ones and biases of 0.
+    def _first_weights(self, scaling: Scaling, seed: int, start: FittedNetwork | None) -> list[F64]:
+        """Return the weights of ``start`` for scaled features, or random ones and biases of 0.
 
         Random weights are uniform, with a variance that preserves the size of signals.
         """
-        hidden = self._hidden()
+        hidden, n_features = self._hidden(), len(scaling.shift)
         if start is not None:
             shape = ([n_features, *hidden], self.list_context, self.activation)
             if ([len(w) for w, _ in start.layers], start.heads, start.activation) != shape:
@@ -241,7 +226,9 @@ class Network(Part):
                     f"start is a {start!r}; a network that continues it needs the same layers and "
                     "features."
                 )
-            return [*(array for layer in start.layers for array in layer), *start.context]
+            (weight, bias), *layers = start.layers
+            layers.insert(0, (weight * scaling.deviation[:, None], bias + scaling.shift @ weight))
+            return [*(array for layer in layers for array in layer), *start.context]
         sizes = (n_features, *hidden, 1)
         weights: list[F64] = []
         for number, (n_in, n_out) in enumerate(pairwise(sizes)):
@@ -254,7 +241,9 @@ class Network(Part):
     def _fitted(
         self, weights: Sequence[Any], scaling: Scaling, mean: F64, fill: F64 | None
     ) -> FittedNetwork:
-        arrays = scaling.fold([weight.cpu().numpy().astype(np.float64) for weight in weights])
+        arrays = [weight.cpu().numpy().astype(np.float64) for weight in weights]
+        arrays[0] /= scaling.deviation[:, None]  # for features in the scale of the data
+        arrays[1] -= scaling.shift @ arrays[0]
         n = 2 * len(self._hidden()) + 2
         layers = tuple(zip(arrays[0:n:2], arrays[1:n:2], strict=True))
         context, heads = tuple(arrays[n:]), int(self.list_context)

@@ -24,15 +24,17 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.openmp import passive_waiting
-from rankwright.core.parallel import map_ranges
+from rankwright.core.parallel import map_ranges, query_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
@@ -40,7 +42,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, device_loss, set_iteration
 
 if TYPE_CHECKING:
-    from rankwright.models.network import Network
+    from rankwright.models.network import Network, Scaling
 
 with passive_waiting():  # torch may share its OpenMP library with LightGBM
     import torch
@@ -54,12 +56,6 @@ _CPU_BYTES = 1 << 30  # for scaled features
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 _DTYPES = {"single": torch.float32, "double": torch.float64}
-_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "relu": torch.relu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "elu": torch.nn.functional.elu,
-}
 
 
 def choose_device(device: str) -> str:
@@ -74,9 +70,8 @@ def choose_device(device: str) -> str:
 @contextmanager
 def torch_settings(*, deterministic: bool) -> Iterator[None]:
     """Let each operation use one thread and, on demand, only reproducible algorithms."""
-    threads, workspace = torch.get_num_threads(), os.environ.get(_WORKSPACE)
-    strict = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    threads, mode = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    workspace = os.environ.get(_WORKSPACE)
     torch.set_num_threads(1)
     if deterministic:
         os.environ.setdefault(_WORKSPACE, ":4096:8")  # required by torch
@@ -84,7 +79,7 @@ def torch_settings(*, deterministic: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(mode)
         torch.set_num_threads(threads)
         if workspace is None:
             os.environ.pop(_WORKSPACE, None)
@@ -114,7 +109,7 @@ class Net(torch.nn.Module):  # type: ignore[misc]
         self.weights = torch.nn.ParameterList(
             torch.tensor(array, dtype=self.dtype, device=device) for array in weights
         )
-        self._activate = _ACTIVATIONS[network.activation]
+        self._activate = getattr(torch.nn.functional, network.activation)
         self._n_layers = (len(weights) - (4 if self.heads else 0)) // 2
         self.weights[2 * self._n_layers - 1].requires_grad_(output_bias)
 
@@ -149,24 +144,7 @@ class Net(torch.nn.Module):  # type: ignore[misc]
         return h * (torch.empty_like(h).bernoulli_(share, generator=noise) / share)
 
 
-class Scaling(NamedTuple):
-    """A feature x enters the network as (x - shift) / deviation."""
-
-    shift: F64
-    deviation: F64
-
-    def unfold(self, weights: Sequence[F64]) -> list[F64]:
-        """Return weights for scaled features from weights for x."""
-        weight, bias, *others = weights
-        return [weight * self.deviation[:, None], bias + self.shift @ weight, *others]
-
-    def fold(self, weights: Sequence[F64]) -> list[F64]:
-        """Return weights for x from weights for scaled features."""
-        weight, bias, *others = weights
-        weight = weight / self.deviation[:, None]
-        return [weight, bias - self.shift @ weight, *others]
-
-
+@dataclass(eq=False)
 class Chunks:
     """Ranges of queries with their scaled features, as tensors on the device.
 
@@ -182,45 +160,38 @@ class Chunks:
         The first query of each chunk and the first query after it.
     """
 
-    def __init__(
-        self,
-        X: FloatMatrix,
-        rows: I64,
-        indptr: I64,
-        ranges: Sequence[tuple[int, int]],
-        scaling: Scaling,
-        net: Net,
-    ) -> None:
-        self._X, self._rows, self._indptr, self.ranges = X, rows, indptr, ranges
-        self._dtype, self._device = net.dtype, net.device
-        self.scaling = scaling
+    X: FloatMatrix
+    rows: I64
+    indptr: I64
+    ranges: Sequence[tuple[int, int]]
+    scaling: Scaling
+    net: Net
+
+    def __post_init__(self) -> None:
         limit = _CPU_BYTES
-        if net.device == "cuda":
+        if self.net.device == "cuda":
             limit = torch.cuda.mem_get_info()[0] * _GPU_SHARE
-        self.fit_in_memory = math.prod(X.shape) * net.dtype.itemsize <= limit
-        self._kept: dict[int, Any] = {}
+        self.fit_in_memory = math.prod(self.X.shape) * self.net.dtype.itemsize <= limit
+        self._features: dict[int, Any] = {}
 
     def __getitem__(self, number: int) -> tuple[Any, I64]:
-        """Return the features of a chunk, and where its lists begin in them."""
+        """Return the features of a chunk, scaled in double precision, and where its lists begin."""
         lo, hi = self.ranges[number]
-        begin = self._indptr[lo : hi + 1]
-        x = self._kept.get(number)
+        begin = self.indptr[lo : hi + 1]
+        x = self._features.get(number)
         if x is None:
-            x = self._scaled(self._X[self._rows[begin[0] : begin[-1]]])
+            part = self.X[self.rows[begin[0] : begin[-1]]]
+            dense = part.toarray() if sparse.issparse(part) else np.ascontiguousarray(part)
+            arrays = (dense, *self.scaling)
+            x, shift, deviation = (torch.as_tensor(a, device=self.net.device) for a in arrays)
+            x = ((x - shift) / deviation).to(self.net.dtype)
             if self.fit_in_memory:
-                self._kept[number] = x
+                self._features[number] = x
         return x, begin - begin[0]
-
-    def _scaled(self, part: Any) -> Any:
-        """Return features on the device, scaled in double precision."""
-        dense = part if isinstance(part, np.ndarray) else part.toarray()
-        shift, deviation = (torch.as_tensor(a, device=self._device) for a in self.scaling)
-        x = torch.as_tensor(np.ascontiguousarray(dense), device=self._device).to(torch.float64)
-        return ((x - shift) / deviation).to(self._dtype)
 
 
 class BatchLoss:
-    """A bound loss with its scores and gradients, on the CPU or on a GPU."""
+    """A bound loss whose scores and gradients are tensors, on the CPU or on a GPU."""
 
     def __init__(self, bound: Any, indptr: I64, *, on_gpu: bool, device: str) -> None:
         self.bound, self.on_gpu, self._indptr = bound, on_gpu, indptr
@@ -284,28 +255,36 @@ class Trainer:
         if loss.on_gpu:
             documents = len(rows)
         batches = pairwise(runs_of_queries(indptr, network.batch_size))
-        parts = [even_parts(indptr, lo, hi, documents) for lo, hi in batches]
-        self._first_chunk = np.cumsum([0, *(len(cuts) - 1 for cuts in parts)])
-        ranges = [chunk for cuts in parts for chunk in pairwise(cuts)]
+        cuts = [lo + query_ranges(indptr[lo : hi + 1], documents) for lo, hi in batches]
+        ranges = [chunk for batch in cuts for chunk in pairwise(batch.tolist())]
+        first_chunk = np.cumsum([0, *(len(batch) - 1 for batch in cuts)]).tolist()
+        self._batches = [range(*chunks) for chunks in pairwise(first_chunk)]
         self._chunks = Chunks(X, rows, indptr, ranges, scaling, net)
-        self._n_batches = len(parts)
+        self._values = torch.zeros(len(ranges), dtype=torch.float64, device=loss.scores.device)
 
         learned = [p for p in net.parameters() if p.requires_grad]
         matrices, biases = ([p for p in learned if p.ndim == ndim] for ndim in (2, 1))
         self.parameters = [*matrices, *biases]
-        groups = [{"params": matrices, "weight_decay": network.weight_decay}]
-        if biases:
-            groups.append({"params": biases, "weight_decay": 0.0})
+        groups = [
+            {"params": matrices, "weight_decay": network.weight_decay},
+            {"params": biases, "weight_decay": 0.0},
+        ]
         self._optimizer = torch.optim.AdamW(groups, fused=True)
+        first, second = ([torch.zeros_like(p) for p in self.parameters] for _ in range(2))
+        for p, exp_avg, exp_avg_sq in zip(self.parameters, first, second, strict=True):
+            p.grad = torch.zeros_like(p)  # recorded graphs write to it
+            step = torch.zeros((), dtype=torch.float32, device=net.device)
+            moments = {"step": step, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
+            self._optimizer.state[p] = moments
+        weights = [p.detach() for p in self.parameters]
+        self._tensors = {"weights": weights, "exp_avg": first, "exp_avg_sq": second}
 
         self._records = loss.on_gpu and net.device == "cuda" and self._chunks.fit_in_memory
-        self._records &= net.dropout == 0.0 and self._n_batches <= _MAX_GRAPHS
+        self._records &= net.dropout == 0.0 and len(cuts) <= _MAX_GRAPHS
         self._is_warm = False  # whether kernels are compiled and features copied
         self._graphs: dict[int, Any] = {}
         if self._records:
             self._pool = torch.cuda.graph_pool_handle()  # batches never run at the same time
-            self._values = torch.zeros(self._n_batches, dtype=torch.float64, device="cuda")
-            self._gradients = [torch.zeros_like(parameter) for parameter in self.parameters]
 
     def epoch(self) -> float:
         """Take a step for each batch; return the loss, computed with the weights of each step."""
@@ -313,58 +292,51 @@ class Trainer:
         for group in self._optimizer.param_groups:
             group["lr"] = self._network.rate(t)
         set_iteration(self._loss.bound, t)
-        values = []
-        for batch in stream(self._seed, "adam", t).permutation(self._n_batches).tolist():
-            value, gradients = self.batch_grad(t, batch)
-            for parameter, gradient in zip(self.parameters, gradients, strict=True):
-                parameter.grad = gradient
+        for batch in stream(self._seed, "adam", t).permutation(len(self._batches)).tolist():
+            self.batch_grad(t, batch)
             self._optimizer.step()
-            values.append(value)
         self.epochs, self._is_warm = t + 1, True
         if not math.isfinite(self._loss.scores.sum().item()):
             raise UsageError(
                 f"the network's scores are no longer finite in epoch {t + 1}; "
                 "use a smaller learning_rate."
             )
-        return math.fsum(torch.stack(values).tolist() if self._loss.on_gpu else values)
+        values = self._values.tolist()
+        return math.fsum(math.fsum(values[k] for k in chunks) for chunks in self._batches)
 
-    def batch_grad(self, t: int, batch: int) -> tuple[Any, Sequence[Any]]:
-        """Return the loss of a batch and its gradient in each parameter."""
+    def batch_grad(self, t: int, batch: int) -> None:
+        """Compute the loss of a batch and its gradient in each parameter."""
         if not (self._records and self._is_warm):
-            return self._compute(t, batch)
+            self._compute(t, batch)
+            return
         if batch not in self._graphs:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-                value, gradients = self._compute(t, batch)
-                self._values[batch].copy_(value)
-                for static, gradient in zip(self._gradients, gradients, strict=True):
-                    static.copy_(gradient)
+                self._compute(t, batch)
             self._graphs[batch] = graph
         self._graphs[batch].replay()
-        return self._values[batch], self._gradients
 
-    def _compute(self, t: int, batch: int) -> tuple[Any, Sequence[Any]]:
-        first, last = self._first_chunk[batch : batch + 2].tolist()
-        if last == first + 1:
-            return self._chunk_grad(t, first)
-        parts: list[Any] = [None] * (last - first)
+    def _compute(self, t: int, batch: int) -> None:
+        chunks = self._batches[batch]
+        gradients: list[Any] = [None] * len(chunks)
 
         def work(chunk: int, _: int) -> None:
-            parts[chunk - first] = self._chunk_grad(t, chunk)
+            gradients[chunk - chunks.start] = self._chunk_grad(t, chunk)
 
-        map_ranges(work, np.arange(first, last + 1), n_jobs=self._n_jobs)
-        values, gradients = zip(*parts, strict=True)
-        sums = [reduce(torch.add, of_parameter) for of_parameter in zip(*gradients, strict=True)]
-        return math.fsum(values), sums
+        map_ranges(work, np.arange(chunks.start, chunks.stop + 1), n_jobs=self._n_jobs)
+        for parameter, parts in zip(self.parameters, zip(*gradients, strict=True), strict=True):
+            parameter.grad.copy_(reduce(torch.add, parts))
 
-    def _chunk_grad(self, t: int, chunk: int) -> tuple[Any, Sequence[Any]]:
+    def _chunk_grad(self, t: int, chunk: int) -> Sequence[Any]:
+        """Write the loss of a chunk to its place; return its gradient in each parameter."""
         noise = None
         if self._net.dropout > 0.0:
             noise = torch.Generator(device=self._net.device)
             noise.manual_seed(int(stream(self._seed, "dropout", t, chunk).integers(2**62)))
         s = self._net(*self._chunks[chunk], noise)
-        value, g = self._loss.grad_queries(*self._chunks.ranges[chunk], s.detach())
-        return value, torch.autograd.grad(s, self.parameters, g)  # (1)
+        self._values[chunk], g = self._loss.grad_queries(*self._chunks.ranges[chunk], s.detach())
+        gradients: Sequence[Any] = torch.autograd.grad(s, self.parameters, g)  # (1)
+        return gradients
 
     def weights(self) -> list[Any]:
         """Return copies of the weights of the network."""
@@ -372,12 +344,9 @@ class Trainer:
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays from which `load_state` continues after the last epoch."""
-        tensors: dict[str, list[Any]] = {"weights": self.parameters}
-        for name in ("exp_avg", "exp_avg_sq"):
-            tensors[name] = [self._optimizer.state[p][name] for p in self.parameters]
         arrays = {"epochs": np.array([self.epochs])}
-        for name, parts in tensors.items():
-            arrays[name] = torch.cat([part.detach().flatten() for part in parts]).cpu().numpy()
+        for name, tensors in self._tensors.items():
+            arrays[name] = torch.cat([tensor.flatten() for tensor in tensors]).cpu().numpy()
         memory = self._loss.bound.state() if hasattr(self._loss.bound, "state") else {}
         return arrays | {f"loss.{name}": array.copy() for name, array in memory.items()}
 
@@ -386,37 +355,30 @@ class Trainer:
         memory = {k.removeprefix("loss."): v for k, v in state.items() if k.startswith("loss.")}
         arrays = {name: array for name, array in state.items() if not name.startswith("loss.")}
         sizes, dtype = [p.numel() for p in self.parameters], str(self._net.dtype)[len("torch.") :]
-        names = ("weights", "exp_avg", "exp_avg_sq")
-        specs = [ArraySpec(name, dtype, (sum(sizes),)) for name in names]
-        specs.append(ArraySpec("epochs", "int64", (1,), low=1))
-        check_arrays(specs, arrays, "the checkpoint")
+        specs = [ArraySpec(name, dtype, (sum(sizes),)) for name in self._tensors]
+        check_arrays([*specs, ArraySpec("epochs", "int64", (1,), low=1)], arrays, "the checkpoint")
         self.epochs = int(arrays["epochs"][0])
-        vectors = [torch.tensor(arrays[name], device=self._net.device) for name in names]
-        splits = zip(*(vector.split(sizes) for vector in vectors), strict=True)
-        for parameter, parts in zip(self.parameters, splits, strict=True):
-            weight, first, second = (part.view_as(parameter).clone() for part in parts)
-            parameter.detach().copy_(weight)
-            steps = torch.tensor(float(self.epochs * self._n_batches), device=self._net.device)
-            moments = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
-            self._optimizer.state[parameter] = moments
+        for name, tensors in self._tensors.items():
+            for tensor, part in zip(tensors, torch.tensor(arrays[name]).split(sizes), strict=True):
+                tensor.copy_(part.view_as(tensor))
+        for p in self.parameters:
+            self._optimizer.state[p]["step"].fill_(self.epochs * len(self._batches))
         if memory:
             self._loss.bound.load_state(memory)
 
 
-class GpuScorer:
-    """Compute the scores of validation data on the GPU."""
+def gpu_scorer(net: Net, X: FloatMatrix, indptr: I64, scaling: Scaling) -> Callable[[], F64]:
+    """Return a function that computes scores on the GPU with the current weights of ``net``."""
+    ranges = [*pairwise(runs_of_queries(indptr, _SCORED_DOCUMENTS))]
+    chunks = Chunks(X, np.arange(indptr[-1]), indptr, ranges, scaling, net)
 
-    def __init__(self, net: Net, X: FloatMatrix, indptr: I64, scaling: Scaling) -> None:
-        self._net, rows = net, np.arange(indptr[-1])
-        ranges = [*pairwise(runs_of_queries(indptr, _SCORED_DOCUMENTS))]
-        self._chunks = Chunks(X, rows, indptr, ranges, scaling, net)
-
-    def __call__(self) -> F64:
-        """Return the scores with the current weights of the network."""
+    def scores() -> F64:
         with torch.no_grad():
-            scores = [self._net(*self._chunks[k]) for k in range(len(self._chunks.ranges))]
-        array: F64 = torch.cat(scores).double().cpu().numpy()
+            parts = [net(*chunks[k]) for k in range(len(ranges))]
+        array: F64 = torch.cat(parts).double().cpu().numpy()
         return array
+
+    return scores
 
 
 def runs_of_queries(indptr: I64, documents: int) -> list[int]:
@@ -425,14 +387,4 @@ def runs_of_queries(indptr: I64, documents: int) -> list[int]:
     while cuts[-1] < n_queries:
         end = int(np.searchsorted(indptr, indptr[cuts[-1]] + documents, side="right")) - 1
         cuts.append(max(end, cuts[-1] + 1))
-    return cuts
-
-
-def even_parts(indptr: I64, lo: int, hi: int, documents: int) -> list[int]:
-    """Cut the queries lo:hi into parts of about equal size and at most about ``documents``."""
-    first, last = int(indptr[lo]), int(indptr[hi])
-    pieces = math.ceil((last - first) / documents)
-    goals = first + (last - first) * np.arange(1, pieces) / max(1, pieces)
-    inner = np.clip(np.searchsorted(indptr, goals), lo, hi)
-    cuts: list[int] = np.unique([lo, *inner, hi]).tolist()
     return cuts

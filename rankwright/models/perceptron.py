@@ -45,26 +45,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from rankwright.core.jit import kernel
-from rankwright.core.parameters import Auto, Count, Missing, Part, Positive, check_parameters
+from rankwright.core.parameters import Auto, Count, Missing, Positive
 from rankwright.core.products import times_vector
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, FloatMatrix, Loss, Round
 from rankwright.data.content import content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, document_weight, order_weight
 from rankwright.losses.pair_sampler import PairSampler, sample_pair
 from rankwright.losses.pav import pav
-from rankwright.models.linear import FittedLinear, deviations, means
-from rankwright.models.missing import fill_values, filled
+from rankwright.models.linear import FittedLinear, LinearRounds, deviations, means
+from rankwright.models.schema import ModelPart
 
 _FAR = 30.0
 _ROUNDS = 10  # of PAMIR
@@ -85,7 +83,7 @@ def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-unt
 def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):  # type: ignore[no-untyped-def]
     """Take the steps (2) of visited documents, from step ``t + 1``; ``late`` is the sum in (4)."""
     n = len(b)
-    ones, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
+    unit, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
     for i in visits:
         score = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -98,7 +96,7 @@ def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, 
                 b[r] -= c * weight[i] * side  # (2)
         for r in range(1, n):
             if b[r] < b[r - 1]:
-                pav(0, n, b, ones, b, mass, first)
+                pav(0, n, b, unit, b, mass, first)
                 break
         if total != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
@@ -155,7 +153,7 @@ def _add(i, tau, t, indptr, indices, values, w, late):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PRankLinear(Part):
+class PRankLinear(ModelPart):
     """A weight for each feature and a threshold between grades, corrected at each mistake.
 
     Parameters
@@ -180,16 +178,14 @@ class PRankLinear(Part):
     PRank(model=PRankLinear(n_passes=20))
     """
 
+    fitted_class: ClassVar[Any] = FittedLinear
+
     n_passes: Count = 10
     averaging: bool = True
     threshold_step: Positive | Auto = "auto"
     by_query: bool = True
     scale: bool = True
     missing: Missing = None
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedLinear)
 
     def rounds(
         self,
@@ -202,13 +198,11 @@ class PRankLinear(Part):
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield a round for each pass, from the weights of ``start``."""
-        fill = fill_values(data.X, self.missing)
-        data = data._replace(X=filled(data.X, fill, "linear"))
-        deviation = deviations(data.X, document_weight(data), scale=self.scale)
+        run = LinearRounds(data, valid, self.missing, n_jobs)
+        deviation = deviations(run.data.X, document_weight(data), scale=self.scale)
         w = np.zeros(data.n_features) if start is None else start.coef * deviation
-        passes = self._passes(data, w, 1.0 / deviation, random_state, n_jobs)
-        weights = (scaled / deviation for scaled in passes)
-        yield from _rounds(weights, loss, data, valid, fill, n_jobs)
+        passes = self._passes(run.data, w, 1.0 / deviation, random_state, n_jobs)
+        yield from _rounds(run, loss, (scaled / deviation for scaled in passes), n_jobs)
 
     def _passes(
         self, data: RankingData, w: F64, scale: F64, random_state: int, n_jobs: int | None
@@ -236,11 +230,9 @@ class PRankLinear(Part):
             prank_steps(visits, *cells, scale, grade, weight, c, t, w, late, b)
             yield w - late / max(t + len(rows), 1.0) if self.averaging else w  # (4)
 
-    restore = staticmethod(FittedLinear.restore)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PassiveAggressiveLinear(Part):
+class PassiveAggressiveLinear(ModelPart):
     """A weight for each feature, corrected for each sampled pair in the wrong order.
 
     Parameters
@@ -261,20 +253,12 @@ class PassiveAggressiveLinear(Part):
     PAMIR(model=PassiveAggressiveLinear(C=1.0))
     """
 
-    C: float = 0.1
+    fitted_class: ClassVar[Any] = FittedLinear
+
+    C: Positive = 0.1
     n_steps: Count = 100_000
     averaging: bool = True
     missing: Missing = None
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        check_parameters(self)
-        if not 0.0 < self.C < np.inf:
-            raise UsageError(f"C, the longest step, must be above 0, not {self.C}.")
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedLinear)
 
     def rounds(
         self,
@@ -287,42 +271,32 @@ class PassiveAggressiveLinear(Part):
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield ten rounds of equally many steps, from the weights of ``start``."""
-        fill = fill_values(data.X, self.missing)
-        data = data._replace(X=filled(data.X, fill, "linear"))
+        run = LinearRounds(data, valid, self.missing, n_jobs)
         w = np.zeros(data.n_features) if start is None else start.coef.copy()
-        weights = self._weights(data, w, random_state, n_jobs)
-        yield from _rounds(weights, loss, data, valid, fill, n_jobs)
+        yield from _rounds(run, loss, self._weights(run.data, w, random_state, n_jobs), n_jobs)
 
     def _weights(
         self, data: RankingData, w: F64, random_state: int, n_jobs: int | None
     ) -> Iterator[F64]:
+        """Yield the weights after each round of steps."""
         X: Any = sparse.csr_array(data.X)
+        cells = X.indptr, X.indices, X.data
         sampler, late = sampler_by_content(data, n_jobs=n_jobs), np.zeros(data.n_features)
         ends = np.linspace(0, self.n_steps, min(_ROUNDS, self.n_steps) + 1).astype(int)
         for first, end in pairwise(ends.tolist()):
-            cells = X.indptr, X.indices, X.data
             pamir_steps(first, end, random_state, sampler, *cells, data.y, float(self.C), w, late)
             yield w - late / end if self.averaging else w.copy()  # (4)
 
-    restore = staticmethod(FittedLinear.restore)
-
 
 def _rounds(
-    weights: Iterator[F64],
-    loss: Loss,
-    data: RankingData,
-    valid: RankingData | None,
-    fill: F64 | None,
-    n_jobs: int | None,
+    run: LinearRounds, loss: Loss, weights: Iterator[F64], n_jobs: int | None
 ) -> Iterator[Round]:
     """Yield a round for each of ``weights``."""
-    bound: Any = bound_loss(loss, data, n_jobs=n_jobs)
-    total = float(order_weight(data).sum()) or 1.0
-    valid_X = None if valid is None else filled(valid.X, fill, "linear")
+    bound: Any = bound_loss(loss, run.data, n_jobs=n_jobs)
+    total = float(order_weight(run.data).sum()) or 1.0
     for number, coef in enumerate(weights, start=1):
-        value = bound.value(times_vector(data.X, coef, n_jobs=n_jobs)) / total
-        scores = None if valid_X is None else times_vector(valid_X, coef, n_jobs=n_jobs)
-        yield Round(number, value, scores, partial(FittedLinear, coef, fill, data.n_features))
+        value = bound.value(times_vector(run.data.X, coef, n_jobs=n_jobs)) / total
+        yield run.round(number, value, FittedLinear(coef, run.fill))
 
 
 def _near_zero(X: FloatMatrix, weight: F64) -> Any:

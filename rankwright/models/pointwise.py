@@ -45,7 +45,7 @@ from scipy import linalg, sparse
 from scipy.special import softmax
 
 from rankwright.core.checks import ArraySpec
-from rankwright.core.parameters import Auto, Count, Missing, NonNegative, Part, part_name
+from rankwright.core.parameters import Auto, Count, Missing, NonNegative, part_name
 from rankwright.core.products import (
     one_blas_thread,
     times_vector,
@@ -57,14 +57,15 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses.base import bound_loss, document_weight
 from rankwright.models.linear import (
     FittedLinear,
-    check_penalty,
+    LinearRounds,
+    check_penalties,
     deviations,
     means,
     ridges,
 )
-from rankwright.models.linear_objective import diagonal
+from rankwright.models.linear_objective import ScaledVariables, diagonal, penalty
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 from rankwright.solvers.choice import choose_solver, lacking, solver_needs
 
 _ROWS = 1 << 14  # of a block
@@ -85,7 +86,7 @@ _TOL = 1e-13  # of LSQR
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LeastSquares(Part):
+class LeastSquares(ModelPart):
     """A weight for each feature by least squares with a ridge penalty.
 
     Parameters
@@ -104,7 +105,9 @@ class LeastSquares(Part):
     LinearRegression(model=LeastSquares(l2=0.1))
     """
 
-    l2: float | Auto = 1e-10
+    fitted_class: ClassVar[Any] = FittedLinear
+
+    l2: NonNegative | Auto = 1e-10
     scale: bool = True
     missing: Missing = None
 
@@ -125,27 +128,22 @@ class LeastSquares(Part):
             )
         if start is not None:
             raise UsageError("least squares have a single solution: leave init_model out.")
-        check_penalty("l2", self.l2, valid)
-        fill = fill_values(data.X, self.missing)
-        X = filled(data.X, fill, "linear")
-        valid_X = None if valid is None else filled(valid.X, fill, "linear")
-        weight, total = _weights(data)
-        deviation = deviations(X, weight, scale=self.scale)
+        check_penalties(valid, l2=self.l2)
+        run = LinearRounds(data, valid, self.missing, n_jobs)
+        X, (weight, total) = run.data.X, _weights(data)
+        deviation, mean = deviations(X, weight, scale=self.scale), means(X, weight)
         squares: Any = loss
         y = squares.fixed_targets(data)
         y = y - float(weight @ y) / (float(weight.sum()) or 1.0)
-        path, mean = ridges(self.l2), means(X, weight)
         is_wide = sparse.issparse(X) and data.n_features > _MANY
         solve = _by_lsqr if is_wide else _by_eigenvectors
+        path = ridges(self.l2)
         solutions = solve(X, y, weight, total, deviation, path)
         for number, (l2, v) in enumerate(zip(path, solutions, strict=True), start=1):
             coef = v / deviation
             errors = times_vector(X, coef, n_jobs=n_jobs) - float(mean @ coef) - y
             value = 0.5 * (float(weight @ errors**2) / total + l2 * float(v @ v))  # (1)
-            scores = None if valid_X is None else times_vector(valid_X, coef, n_jobs=n_jobs)
-            yield Round(number, value, scores, partial(FittedLinear, coef, fill, data.n_features))
-
-    restore = staticmethod(FittedLinear.restore)
+            yield run.round(number, value, FittedLinear(coef, run.fill))
 
 
 def _by_eigenvectors(
@@ -196,83 +194,6 @@ def _by_lsqr(
 
 _SUPPORTED = frozenset({"smooth", "integrable", "hess_vec"})  # needs of a solver that (4) meets
 _MOST_GRADES = 256
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Classifier(Part):
-    """Weights for each grade; documents are ranked by the expected grade.
-
-    Parameters
-    ----------
-    l2 : float or "auto"
-        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and selects the best on the validation set.
-    scale : bool
-        Penalise weights as if all features had unit standard deviation.
-    missing : None, "mean" or "zero"
-        Replacement of missing values; None refuses them.
-    max_iter, tol
-        Limit and tolerance of the solver; "auto" is the solver's default.
-
-    Examples
-    --------
-    >>> import rankwright as rw
-    >>> rw.Classification(model=rw.models.Classifier(l2=0.1))
-    Classification(model=Classifier(l2=0.1))
-    """
-
-    takes_solver: ClassVar[bool] = True
-
-    l2: float | Auto = 1e-3
-    scale: bool = True
-    missing: Missing = None
-    max_iter: Count | Auto = "auto"
-    tol: NonNegative | Auto = "auto"
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedClassifier)
-
-    def rounds(
-        self,
-        loss: Loss,
-        data: RankingData,
-        valid: RankingData | None = None,
-        *,
-        solver: Any = None,
-        start: FittedClassifier | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-    ) -> Iterator[Round]:
-        """Yield a round for each penalty; the first starts from ``start``."""
-        check_penalty("l2", self.l2, valid)
-        solver = choose_solver(
-            solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
-        )
-        if not solver_needs(solver) <= _SUPPORTED:
-            name = part_name("solvers", solver)
-            raise UsageError(f"a classifier is fitted by lbfgs or tron, not by {name}.")
-        fill = fill_values(data.X, self.missing)
-        data = data._replace(X=filled(data.X, fill, "linear"))
-        objective = _GradeObjective(data, loss, scale=self.scale, n_jobs=n_jobs)
-        v = np.zeros(objective.size) if start is None else objective.variables(start)
-        for number, objective.l2 in enumerate(ridges(self.l2), start=1):
-            with one_blas_thread():
-                solution = solver.solve(objective, v)
-            v = solution.w
-            coef, intercept = objective.weights(v)
-            model = partial(FittedClassifier, coef, intercept, objective.grades, fill, solution)
-            scores = None if valid is None else model().scores(valid.X, n_jobs=n_jobs)
-            yield Round(number, solution.value, scores, model)
-
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> FittedClassifier:
-        """Build the fitted model from its own arrays, checked."""
-        if not _SCHEMA.check(arrays, texts, features=n_features)["grades"]:
-            raise DataError("it has no grades.")
-        coef, intercept, grades = (arrays[name] for name in ("grade_coef", "intercept", "grades"))
-        return FittedClassifier(coef, intercept, grades, arrays.get("fill"))
 
 
 _SCHEMA = Schema(
@@ -343,6 +264,79 @@ class FittedClassifier:
         """Return an empty mapping: a classifier consists of arrays."""
         return {}
 
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> FittedClassifier:
+        """Check the arrays and texts of a model and build it."""
+        if not _SCHEMA.check(arrays, texts, features=n_features)["grades"]:
+            raise DataError("it has no grades.")
+        return cls(arrays["grade_coef"], arrays["intercept"], arrays["grades"], arrays.get("fill"))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Classifier(ModelPart):
+    """Weights for each grade; documents are ranked by the expected grade.
+
+    Parameters
+    ----------
+    l2 : float or "auto"
+        Ridge penalty; "auto" tries 1000, 100, …, 1e-6 and selects the best on the validation set.
+    scale : bool
+        Penalise weights as if all features had unit standard deviation.
+    missing : None, "mean" or "zero"
+        Replacement of missing values; None refuses them.
+    max_iter, tol
+        Limit and tolerance of the solver; "auto" is the solver's default.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> rw.Classification(model=rw.models.Classifier(l2=0.1))
+    Classification(model=Classifier(l2=0.1))
+    """
+
+    takes_solver: ClassVar[bool] = True
+    fitted_class: ClassVar[Any] = FittedClassifier
+
+    l2: NonNegative | Auto = 1e-3
+    scale: bool = True
+    missing: Missing = None
+    max_iter: Count | Auto = "auto"
+    tol: NonNegative | Auto = "auto"
+
+    def rounds(
+        self,
+        loss: Loss,
+        data: RankingData,
+        valid: RankingData | None = None,
+        *,
+        solver: Any = None,
+        start: FittedClassifier | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> Iterator[Round]:
+        """Yield a round for each penalty; the first starts from ``start``."""
+        check_penalties(valid, l2=self.l2)
+        solver = choose_solver(
+            solver, loss, max_iter=self.max_iter, tol=self.tol, random_state=random_state
+        )
+        if not solver_needs(solver) <= _SUPPORTED:
+            name = part_name("solvers", solver)
+            raise UsageError(f"a classifier is fitted by lbfgs or tron, not by {name}.")
+        fill = fill_values(data.X, self.missing)
+        data = data._replace(X=filled(data.X, fill, "linear"))
+        objective = _GradeObjective(data, loss, scale=self.scale, n_jobs=n_jobs)
+        v = np.zeros(objective.size) if start is None else objective.variables(start)
+        for number, objective.l2 in enumerate(ridges(self.l2), start=1):
+            with one_blas_thread():
+                solution = solver.solve(objective, v)
+            v = solution.w
+            coef, intercept = objective.weights(v)
+            model = partial(FittedClassifier, coef, intercept, objective.grades, fill, solution)
+            scores = None if valid is None else model().scores(valid.X, n_jobs=n_jobs)
+            yield Round(number, solution.value, scores, model)
+
 
 class _GradeObjective:
     """Objective (4). A row of variables for each grade: scaled weights, then the intercept."""
@@ -358,9 +352,9 @@ class _GradeObjective:
                 "that takes numbers, such as linear_regression or gbdt."
             )
         self.l2, self._X, self._n_jobs, self._weight = 0.0, data.X, n_jobs, weight
-        self._scale = deviations(data.X, weight, scale=scale)
-        self._mean = means(data.X, weight)
-        self._shape = (len(self.grades), data.n_features + 1)
+        scaling = deviations(data.X, weight, scale=scale), means(data.X, weight)
+        self._variables = ScaledVariables(*scaling)
+        self._shape = (len(self.grades), self._variables.size)
         self.size = int(np.prod(self._shape))
         is_grade = data.y[:, None] == self.grades
         lists = RankingData.from_arrays(
@@ -376,19 +370,19 @@ class _GradeObjective:
         """Return the variables of a fitted model."""
         if not np.array_equal(fitted.grades, self.grades):
             raise UsageError("init_model must be a classifier fitted to the same grades.")
-        at_mean = fitted.intercept + fitted.coef @ self._mean
-        return np.column_stack([fitted.coef * self._scale, at_mean]).ravel()
+        pairs = zip(fitted.coef, fitted.intercept, strict=True)
+        return np.concatenate([self._variables.variables(w, b) for w, b in pairs])
 
     def weights(self, v: F64) -> tuple[F64, F64]:
         """Return weights and intercepts in the scale of the data."""
-        V = v.reshape(self._shape)
-        coef = V[:, :-1] / self._scale
-        return coef, V[:, -1] - coef @ self._mean
+        pairs = [self._variables.weights(row) for row in v.reshape(self._shape)]
+        coef, intercept = zip(*pairs, strict=True)
+        return np.array(coef), np.array(intercept)
 
     def grad(self, v: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return J."""
         value: float = self._loss.grad(self._scores(v), self._gradient) / self._total
-        return value + 0.5 * self.l2 * self._pull(v, out)
+        return value + self._pull(v, out)
 
     def hess_vec(self, u: F64, out: F64) -> None:
         """Write the Hessian at the last ``grad`` times ``u`` to ``out``."""
@@ -397,26 +391,23 @@ class _GradeObjective:
 
     def precondition(self) -> F64:
         """Return a positive diagonal that is roughly proportional to that of the Hessian."""
-        total = self._weight.sum()
-        squares = total * (deviations(self._X, self._weight) / self._scale) ** 2
-        return np.tile(diagonal(np.append(squares, total)), len(self.grades))
+        squares = self._variables.squares_of(self._X, self._weight, n_jobs=self._n_jobs)
+        return np.tile(diagonal(squares), len(self.grades))
 
     def _scores(self, v: F64) -> F64:
         """Return the scores of all grades of the first document, then of the second, and so on."""
-        coef, intercept = self.weights(v)
-        s = [times_vector(self._X, w, n_jobs=self._n_jobs) for w in coef]
-        return np.ascontiguousarray(np.stack(s, axis=1) + intercept).ravel()
+        rows = v.reshape(self._shape)
+        s = [self._variables.scores_of(self._X, row, n_jobs=self._n_jobs) for row in rows]
+        return np.stack(s, axis=1).ravel()
 
     def _pull(self, v: F64, out: F64) -> float:
-        """Write the gradient in the variables to ``out`` and return the squared length of v.
-
-        Both include the penalty, which leaves out the intercepts.
-        """
-        G = np.ascontiguousarray(self._gradient.reshape(-1, self._shape[0]).T)
-        sums = G.sum(axis=1)
-        rows = [transposed_times_vector(self._X, g, n_jobs=self._n_jobs) for g in G]
-        pulled = (np.stack(rows) - np.outer(sums, self._mean)) / self._scale
-        V = v.reshape(self._shape)[:, :-1]
-        gradient = np.column_stack([pulled / self._total + self.l2 * V, sums / self._total])
-        out[:] = gradient.ravel()
-        return float((V**2).sum())
+        """Write the gradient in the variables to ``out``, with the penalty, and return that."""
+        total = 0.0
+        by_grade = np.ascontiguousarray(self._gradient.reshape(-1, self._shape[0]).T)
+        rows = zip(v.reshape(self._shape), by_grade, out.reshape(self._shape), strict=True)
+        for row, g, gradient in rows:
+            self._variables.pull(self._X, g, gradient, n_jobs=self._n_jobs)
+            gradient[:-1] /= self._variables.scale
+            gradient /= self._total
+            total += penalty(self.l2, row[:-1], gradient)
+        return total

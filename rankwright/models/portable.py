@@ -70,7 +70,7 @@ class Linear:
         return _largest(self.coef, self.fill, np.array([self.intercept]))
 
     def error(self, X: F64, epsilon: float) -> F64:
-        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        """Return a bound of the error of each score if numbers are rounded by ``epsilon``."""
         size = np.abs(_filled(X, self.fill)) @ np.abs(self.coef) + abs(self.intercept)
         bound: F64 = epsilon * added(len(self.coef)) * size
         return bound
@@ -102,7 +102,7 @@ class Network:
         return _largest(self.fill, *(part for layer in self.layers for part in layer))
 
     def error(self, X: F64, epsilon: float) -> F64:
-        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        """Return a bound of the error of each score if numbers are rounded by ``epsilon``."""
         h = np.abs(_filled(X, self.fill))
         off = np.zeros_like(h)
         for weight, constant in self.layers:
@@ -123,7 +123,7 @@ RULES = (
 )  # fmt: skip
 """Names of the rules of `forest_scoring`; targets do not replace numbers near 0."""
 SETS = ("category", "member", "member_or_nan")
-_DEEPEST = 400  # splits; readers of JSON stop at 1,000 levels, two of them per split
+_DEEPEST = 400  # splits; readers of JSON support 1,000 levels, two per split
 HIGHEST = float(np.finfo(np.float32).max)
 LOWEST = float(np.finfo(np.float64).min)
 
@@ -172,7 +172,7 @@ class PortableForest(Forest):
 
     @property
     def categories(self) -> dict[int, list[int]]:
-        """The categories that go left, by node."""
+        """Map nodes to the categories that are sent left."""
         return {
             node: [
                 32 * k + bit
@@ -185,7 +185,7 @@ class PortableForest(Forest):
 
     @property
     def missing_left(self) -> Any:
-        """Whether a missing value goes left, by node; a plain split treats it as 0."""
+        """Whether each node sends a missing value left; a plain split treats it as 0."""
         plain = (self.rule == PLAIN) & (self.threshold >= 0.0)
         return plain | (self.rule == NAN_LEFT)
 
@@ -225,7 +225,7 @@ class PortableForest(Forest):
     def check_depth(self, target: str) -> None:
         """Raise for trees that are too deep for readers of nested splits."""
         depth = np.zeros(len(self.left), np.int64)
-        for node in self.splits.tolist():  # children come after their parent
+        for node in self.splits.tolist():  # the index of a child is above the index of its parent
             depth[[self.left[node], self.right[node]]] = depth[node] + 1
         if depth.max(initial=0) > _DEEPEST:
             raise UsageError(
@@ -248,7 +248,7 @@ class PortableForest(Forest):
         return float(least.sum() - epsilon * (len(least) + 1) * size)
 
     def error(self, X: F64, epsilon: float) -> F64:
-        """Return how far rounding each number by ``epsilon`` may change the score of each row."""
+        """Return a bound of the error of each score if numbers are rounded by ``epsilon``."""
         epsilon = max(epsilon, self.precision)
         sizes = replace(self, value=np.abs(self.value), offset=abs(self.offset))
         return epsilon * added(self.n_trees) * sizes.scores(X, n_jobs=1)
@@ -300,7 +300,7 @@ class Blend:
         return max(part.largest for part in self.parts)
 
     def error(self, X: F64, epsilon: float) -> F64:
-        """Return how far rounding each number by ``epsilon`` may take the score of each row."""
+        """Return a bound of the error of each score if numbers are rounded by ``epsilon``."""
         errors = np.array([part.error(X, epsilon) for part in self.parts])
         bound: F64 = added(len(self.parts)) / 4.0 * errors.sum(axis=0)
         return bound
@@ -314,7 +314,7 @@ def forest_in(model: Portable) -> PortableForest | None:
 
 
 def _scaled(model: Portable, factor: float) -> OneKind:
-    """Return a model whose scores are ``factor`` times those of ``model``."""
+    """Return the model with its scores multiplied by ``factor``."""
     assert not isinstance(model, Blend)
     if isinstance(model, Linear):
         return replace(model, coef=factor * model.coef, intercept=factor * model.intercept)
@@ -326,21 +326,15 @@ def _scaled(model: Portable, factor: float) -> OneKind:
 
 def _added_weights(parts: list[Linear]) -> list[Linear]:
     """Return one set of weights for each set of fill values."""
-    merged: list[Linear] = []
+    merged: dict[bytes | None, Linear] = {}
     for part in parts:
-        for k, other in enumerate(merged):
-            neither = part.fill is None and other.fill is None
-            if neither or (
-                part.fill is not None
-                and other.fill is not None
-                and np.array_equal(part.fill, other.fill)
-            ):
-                intercept = other.intercept + part.intercept
-                merged[k] = replace(other, coef=other.coef + part.coef, intercept=intercept)
-                break
+        key = None if part.fill is None else part.fill.tobytes()
+        if key in merged:
+            coef, intercept = merged[key].coef + part.coef, merged[key].intercept + part.intercept
+            merged[key] = replace(merged[key], coef=coef, intercept=intercept)
         else:
-            merged.append(part)
-    return merged
+            merged[key] = part
+    return list(merged.values())
 
 
 def _joined(forests: list[PortableForest]) -> PortableForest:
@@ -373,9 +367,9 @@ def portable(model: FittedModel, name: str) -> Portable:
 
 
 def columns_missing_is_not_zero(model: Portable) -> I64:
-    """Return the columns in which a missing value scores differently from 0.
+    """Return the columns in which a missing value and 0 may have different scores.
 
-    Columns of a model that refuses missing values are left out.
+    No column is returned for a model that refuses missing values.
     """
     if isinstance(model, Blend):
         return np.unique(np.concatenate([*map(columns_missing_is_not_zero, model.parts)]))
@@ -390,17 +384,13 @@ def columns_missing_is_not_zero(model: Portable) -> I64:
 
 
 _REFUSED = {
-    "kernel": "a kernel model compares a document with those it was trained on, which no target "
-    "keeps",
-    "factorization": "a factorisation scores the items of the users it has seen, not features",
-    "jrank": "a joint kernel scores the items of the users it has seen, not features",
+    "kernel": "a kernel model compares a document with its training documents, which no export "
+    "format has",
+    "factorization": "a factorisation scores the items of its training users, not features",
+    "jrank": "a joint kernel scores the items of its training users, not features",
     "classifier": "an expected grade is a mean over probabilities, which no target computes",
-    "expression": "a formula has functions of its own, held to a range, which no target has",
+    "expression": "a formula has functions that no export format has",
 }
-
-
-def _of_linear(model: FittedLinear) -> Linear:
-    return Linear(model.coef, model.fill, model.intercept)
 
 
 def _of_network(model: FittedNetwork) -> Network:
@@ -429,7 +419,7 @@ def _of_blend(model: FittedBlend) -> Portable:
 
 _KINDS: dict[type, Callable[[Any], Portable]] = {
     FittedBlend: _of_blend,
-    FittedLinear: _of_linear,
+    FittedLinear: lambda model: Linear(model.coef, model.fill, model.intercept),
     Forest: PortableForest.of,
     FittedNetwork: _of_network,
 }

@@ -146,7 +146,7 @@ class RuleTable:
         return Rule(f, k, float(self.cuts[f][k]), float(above[k]))
 
     def meets(self, rule: Rule) -> F64:
-        """Return 1.0 for the documents that meet a rule, 0.0 for the others."""
+        """Return 1.0 for documents that meet a rule and 0.0 for other documents."""
         mask: F64 = (self.codes[rule.feature] > rule.cut).astype(np.float64)
         return mask
 
@@ -157,7 +157,7 @@ def by_column(X: FloatMatrix) -> Any:
 
 
 def column(X: Any, f: int) -> F64:
-    """Return column f as float64; X comes from `by_column`."""
+    """Return column f of a result of `by_column` as float64."""
     if hasattr(X, "toarray"):
         return np.asarray(X[:, [f]].toarray().ravel(), np.float64)
     return np.asarray(X[:, f], np.float64)

@@ -1,23 +1,43 @@
-"""What a file holds of a model: arrays and texts, declared once by each family.
+"""The arrays and texts of fitted models, declared once by each family, and the base of models.
 
-`restore` of a model checks what it is given against its `Schema` before it builds anything, since
-kernels check no bounds and a file may come from anyone.
+``restore`` of a fitted model first checks arrays and texts with a `Schema`: kernels do not check
+bounds, and files are not trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
+from rankwright.core.parameters import Part
 from rankwright.core.types import AnyArray
 from rankwright.errors import DataError, UsageError, quoted
 
 FILL = ArraySpec("fill", "float64", ("features",), optional=True)
-"""What stands for a missing value of each feature."""
+"""Replacement of missing values of each feature."""
+
+
+class ModelPart(Part):
+    """Base of models whose fitted models are all of one class, ``fitted_class``."""
+
+    __slots__ = ()
+
+    fitted_class: ClassVar[Any]
+
+    def can_continue(self, fitted: Any) -> bool:
+        """Return whether ``start`` can be this fitted model."""
+        return isinstance(fitted, self.fitted_class)
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
+    ) -> Any:
+        """Check the arrays and texts of a fitted model and build it."""
+        return cls.fitted_class.restore(arrays, texts, n_features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +48,7 @@ class Schema:
     ----------
     arrays : tuple of ArraySpec
     texts : mapping from names to tuples of str
-        The values that each text may have; any where the tuple is empty.
+        Possible values of each text; an empty tuple allows all.
     """
 
     arrays: tuple[ArraySpec, ...]
@@ -37,18 +57,18 @@ class Schema:
     def check(
         self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], **lengths: int
     ) -> dict[str, int]:
-        """Raise unless arrays and texts are those of the model; return the lengths of dimensions.
+        """Raise unless arrays and texts match the schema; return the lengths of dimensions.
 
-        ``lengths`` are those that are known before, such as ``features``.
+        ``lengths`` fixes dimensions in advance, for example ``features``.
         """
         if set(texts) != set(self.texts):
             raise DataError(
                 f"it has the texts {_listed(texts)}, where {_listed(self.texts)} are expected."
             )
-        for name, known in self.texts.items():
-            if known and texts[name] not in known:
+        for name, values in self.texts.items():
+            if values and texts[name] not in values:
                 raise DataError(
-                    f"its {name} is {quoted(texts[name])}, not one of {_listed(known)}."
+                    f"its {name} is {quoted(texts[name])}, not one of {_listed(values)}."
                 )
         return check_arrays(self.arrays, arrays, "", **lengths)
 
@@ -61,7 +81,7 @@ def refuse_not_finite(model: Any) -> None:
     unbounded = getattr(model, "unbounded", ())
     try:
         arrays = model.arrays()
-    except (AttributeError, UsageError):  # a model or a kernel of the user, which no file holds
+    except (AttributeError, UsageError):  # a model or kernel of the user that cannot be saved
         return
     for name, array in arrays.items():
         if array.dtype.kind == "f" and name not in unbounded and not np.isfinite(array).all():

@@ -27,7 +27,7 @@ _DEEPEST = 16
 
 @kernel
 def _fill_bins(x, border, missing_above, bins):  # type: ignore[no-untyped-def]
-    """Count the borders below each value; a missing value is above all of them or none."""
+    """Count the borders below each value; a missing value is above all or no borders."""
     bins[:] = 0
     if missing_above:
         for b in range(len(border)):
@@ -163,7 +163,7 @@ def _levels_of(forest: Forest, view: I64) -> tuple[I64, I64] | None:
     None unless all trees are symmetric with their splits in the order of the levels.
     """
     roots, left, right = forest.roots, forest.left, forest.right
-    splits = forest.leaves - roots
+    splits = forest.sizes // 2
     depth = np.log2(splits + 1).round().astype(np.int64)
     if not len(roots) or depth.max() > _DEEPEST or ((1 << depth) != splits + 1).any():
         return None

@@ -33,14 +33,14 @@ from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, ordered_sum, row_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.errors import UsageError
-from rankwright.models.forest_scoring import TINY, view_code
+from rankwright.models.forest_scoring import TINY, fill_codes
 
 if TYPE_CHECKING:
     from rankwright.models.forest import Forest
 
 _RANGE = 16  # rows of a range for one thread
-_ROWS = 4096  # of a sparse matrix that are made dense at a time, at most
-_VALUES = 1 << 22  # of them, at most
+_ROWS = 4096  # largest number of rows of a sparse matrix that are dense at a time
+_VALUES = 1 << 22  # largest number of values in these rows
 _MOST_PRODUCTS = 1 << 24  # of one tree, nodes times points, that a thread holds
 _MOST_POINTS = 1 << 10  # finding them takes a second
 
@@ -143,22 +143,19 @@ def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-unt
 
 
 @kernel
-def _add_shap(lo, hi, X, bits, tiny, views, nodes, trees, quadratures, sizes, out):  # type: ignore[no-untyped-def]
-    feature, rule, _, cut, words, blank, sign, highest = views
+def _add_shap(lo, hi, X, tiny, views, nodes, trees, quadratures, sizes, out):  # type: ignore[no-untyped-def]
     ends, ways, to_right, value, first_point, n_points = trees
-    codes = np.zeros(len(feature), blank.dtype)
+    bits = X.view(views[6].dtype)
+    codes = np.zeros((1, len(views[0])), bits.dtype)
     follows = np.zeros(sizes[0], np.bool_)
     g, s = np.zeros((sizes[0], sizes[1])), np.zeros((sizes[0], sizes[1]))
     for i in range(lo, hi):
-        for v in range(len(feature)):
-            j = feature[v]
-            members = words[cut[v] : cut[v + 1]]
-            codes[v] = view_code(X[i, j], bits[i, j], rule[v], members, sign, highest, tiny)
+        fill_codes(i, 1, X, bits, views, tiny, codes)
         for tree in range(len(n_points)):
             first, end = ends[tree], ends[tree + 1]
             rule_of_tree = quadratures[:, first_point[tree] : first_point[tree] + n_points[tree]]
             points = rule_of_tree[0], rule_of_tree[1], rule_of_tree[2]
-            _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s)
+            _carry_down(codes[0], nodes, first, end, ways, to_right, value, points, follows, g, s)
             _carry_up(first, end, ways, points, follows, s, out[i])
 
 
@@ -233,13 +230,12 @@ class TreeShap:
 
     def _add(self, X: AnyArray, tiny: float, out: F64, n_jobs: int | None) -> None:
         forest, dense = self.forest, np.ascontiguousarray(X)
-        bits = dense.view(np.uint32 if dense.dtype == np.float32 else np.uint64)
         scorer = forest.scorer(dense.dtype)
         ends = np.append(forest.roots, len(forest.left))
         to_right = forest.right[self.ways[0]] == np.arange(len(forest.left))  # not used for roots
         trees = (ends, self.ways, to_right, forest.value, self.first_point, self.n_points)
         sizes = int(forest.sizes.max(initial=1)), int(self.n_points.max(initial=0))
-        more = (dense, bits, tiny, scorer.views, scorer.trees[0], trees, self.points, sizes, out)
+        more = (dense, tiny, scorer.views, scorer.trees[0], trees, self.points, sizes, out)
         map_ranges(_add_shap, row_ranges(len(dense), _RANGE), *more, n_jobs=n_jobs)
 
     def _dense(self, rows: Any) -> AnyArray:

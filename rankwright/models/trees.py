@@ -10,7 +10,7 @@ depend on the size of the data: with m = min(documents, 100 queries) and
 
     a = log(m / 20,000) / log(100,000 / 20,000),   at least 0 and at most 1                    (1)
 
-they go from their value for small data (a = 0) to the value for large data (a = 1).
+their values change from small data (a = 0) to large data (a = 1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from itertools import pairwise
+from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -28,30 +29,29 @@ from rankwright.core.parameters import Auto, Count, Part, Positive, at_least
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.models.boosting import Boost, Descent
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import Gradients, LightGBMEngine
+from rankwright.registry import unknown
 
 _MOST_LEAVES = 131_072  # of LightGBM
 _SMALL, _LARGE = 20_000, 100_000  # documents
 _PER_QUERY = 100  # largest number of documents that a query counts for
-_BY_SIZE: dict[str, Callable[[float], Any]] = {
-    "num_leaves": lambda a: round(7.0 * (31.0 / 7.0) ** a),
-    "learning_rate": lambda a: 0.05 * 2.0**a,
-    "colsample_bytree": lambda a: 0.5 ** (1.0 - a),
-}
+_SHARES = ("subsample", "query_fraction", "colsample_bytree")
+_CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
+_NOT_NEGATIVE = ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples")
 
 
 class TreeEngine(Protocol):
-    """Grows regression trees on the data and with the parameters that it was made for."""
+    """A method to grow regression trees on one data set."""
 
     def begin(self, scores: F64) -> None:
         """Begin an ensemble whose training scores are ``scores`` before its first tree."""
 
     def grow(self, gradients: Gradients, columns: I64 | None) -> tuple[float, Forest | None]:
-        """Add a tree that splits on ``columns`` only, None for all.
+        """Add a tree that splits on ``columns``; None allows all columns.
 
-        Return the loss before the tree, and the tree, or None if there is no split.
+        Return the loss before the tree is added, and the tree or None if there is no split.
         """
 
 
@@ -62,13 +62,18 @@ class Trees(Part):
     Parameters
     ----------
     n_estimators, num_leaves, learning_rate, max_depth
-        Size of the model and of its steps; the depth is not limited by default.
+        Number of trees, leaves of a tree, step size and maximum depth, by default without limit.
     min_child_samples, min_child_weight
         Minimum number of documents in a leaf, and minimum sum of curvature.
     reg_lambda, reg_alpha
         L2 and L1 penalties on leaf values.
-    leaves, direction, subsample, query_fraction, colsample_bytree
-        See `rankwright.models.boosting.Boost`.
+    leaves : "newton" or "constant"
+        Weight documents by the curvature of the loss, or by their own weights.
+    direction : "gradient" or "lbfgs"
+        Follow the gradient, or the L-BFGS direction in the space of scores. A run that continues
+        from a fitted model has no pairs at first, so its trees are not those of one long run.
+    subsample, query_fraction, colsample_bytree
+        Shares of documents, queries and features that are sampled in each round.
     monotone_constraints : mapping or sequence
         1 or -1 for features in which the score must increase or decrease, by name, by column or
         in order.
@@ -89,7 +94,7 @@ class Trees(Part):
 
     takes_categories: ClassVar[bool] = True
     boosts: ClassVar[bool] = True  # rounds are many small steps
-    compares_values: ClassVar[bool] = True  # whatever their size
+    compares_values: ClassVar[bool] = True  # features of any size
     resumable: ClassVar[bool] = True
 
     n_estimators: Count = 100
@@ -129,32 +134,37 @@ class Trees(Part):
         >>> rw.models.Trees().resolve(n_documents=10_000, n_queries=100).num_leaves
         7
         """
-        named = {name: getattr(self, name) for name in _BY_SIZE}
         size = min(n_documents, _PER_QUERY * n_queries)
-        share = math.log(max(size, _SMALL) / _SMALL) / math.log(_LARGE / _SMALL)
-        resolved = {
-            name: _BY_SIZE[name](min(share, 1.0))  # (1)
-            for name, value in named.items()
-            if isinstance(value, str) and value == "auto"
+        a = min(1.0, math.log(max(size, _SMALL) / _SMALL) / math.log(_LARGE / _SMALL))  # (1)
+        by_size = {
+            "num_leaves": round(7.0 * (31.0 / 7.0) ** a),
+            "learning_rate": 0.05 * 2.0**a,
+            "colsample_bytree": 0.5 ** (1.0 - a),
         }
-        return replace(self, **resolved)
+        is_auto = {name for name in by_size if getattr(self, name) == "auto"}
+        return replace(self, **{name: by_size[name] for name in is_auto})
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        for name in _BY_SIZE:
+        for name in ("num_leaves", "learning_rate", "colsample_bytree"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
                 raise UsageError(f"{name} must be a number or 'auto', not {value!r}.")
-        self.resolve(1, 1)._check_numbers()
-
-    def _check_numbers(self) -> None:
-        Boost.of(self).check()
-        for name in ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples"):
+        model = self.resolve(1, 1)
+        for name in _SHARES:
+            if not 0.0 < getattr(model, name) <= 1.0:
+                raise UsageError(
+                    f"{name} must be a share above 0, up to 1 for all, not {getattr(model, name)}."
+                )
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(unknown(name, getattr(self, name), choices))
+        for name in _NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        if not 2 <= int(self.num_leaves) <= _MOST_LEAVES:
+        if not 2 <= int(model.num_leaves) <= _MOST_LEAVES:
             raise UsageError(
-                f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {self.num_leaves}."
+                f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {model.num_leaves}."
             )
         if self.max_bins < 2:
             raise UsageError(f"max_bins must be 2 or more, not {self.max_bins}.")
@@ -164,7 +174,7 @@ class Trees(Part):
             )
 
     def engine(self, data: RankingData, *, seed: int, n_jobs: int | None) -> TreeEngine:
-        """Return what grows the trees on ``data``; parameters that are "auto" are resolved."""
+        """Return an engine for ``data``; no parameter of this model is "auto"."""
         return LightGBMEngine.of(self, data, seed=seed, n_jobs=n_jobs)
 
     def can_continue(self, fitted: FittedModel) -> bool:
@@ -184,101 +194,94 @@ class Trees(Part):
     ) -> Iterator[Round]:
         """Yield a round for each of ``n_estimators`` trees, after the rounds of ``start``.
 
-        A round has the loss before its tree. With the direction "gradient", continued fits add the
-        trees of one long run. A round in which sampling leaves no split has no tree.
+        The loss of a round is computed before its tree is added. With the direction "gradient", a
+        continued fit adds the same trees as one long fit. A round has no tree if its sample has no
+        split.
         """
         self.check()
         model = self.resolve(data.n_documents, data.n_queries)
-        descent = Boost.of(model).start(loss, data, seed=random_state, n_jobs=n_jobs)
+        descent = Descent(model, loss, data, seed=random_state, n_jobs=n_jobs)
         if start is None:
             start = Forest.empty(data.n_features, offset=descent.best_constant())
         grown = GrownTrees(start.as_sum())
         if resume is not None:
-            grown = GrownTrees.restore(start.as_sum(), resume)
-            descent.load_state(_without_prefix(_LOSS, resume))
+            grown.trees.extend(unpack(resume, Forest.empty(data.n_features)))
+            descent.load_state(without_prefix("loss.", resume))
         yield from grown.earlier_rounds()
         forest = grown.model()()
         valid_scores = None if valid is None else forest.running_scores(valid.X, n_jobs=n_jobs)
         engine = model.engine(data, seed=random_state, n_jobs=n_jobs)
         engine.begin(forest.running_scores(data.X, n_jobs=n_jobs))
-        for t in range(grown.next, grown.first + self.n_estimators):
+        for t in range(grown.n_rounds, start.n_rounds + self.n_estimators):
             value, tree = engine.grow(partial(descent.step, t), descent.columns(t))
-            if tree is None and not descent.samples and grown.trees:
+            is_last = tree is None and not descent.samples
+            if is_last and grown.trees:
                 return
             grown.trees.append(tree)
             if tree is not None and valid is not None and valid_scores is not None:
                 valid_scores = valid_scores + tree.scores(valid.X, n_jobs=n_jobs)
             yield Round(t + 1, value, valid_scores, grown.model(), partial(_state, grown, descent))
-            if tree is None and not descent.samples:
+            if is_last:
                 return
 
-    @staticmethod
-    def restore(
-        arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
-    ) -> Forest:
-        """Build the fitted model from its arrays, checked."""
-        return Forest.restore(arrays, texts, n_features)
-
-
-_LOSS, _TREES = "loss.", "trees."
-_ROUNDS = (ArraySpec("has_tree", "bool", ("rounds",)),)
+    restore = staticmethod(Forest.restore)
 
 
 @dataclass(frozen=True)
 class GrownTrees:
-    """The tree of each round after ``start``; None for a round without a tree."""
+    """The tree of each round after ``start``; None or a forest without trees if it has none."""
 
     start: Forest
     trees: list[Forest | None] = field(default_factory=list)
 
     @property
-    def first(self) -> int:
-        """Number of rounds of ``start``."""
-        return self.start.n_rounds
-
-    @property
-    def next(self) -> int:
-        """Number of rounds so far, with those of ``start``."""
-        return self.first + len(self.trees)
+    def n_rounds(self) -> int:
+        """Number of rounds, including the rounds of ``start``."""
+        return self.start.n_rounds + len(self.trees)
 
     def model(self, rounds: int | None = None) -> Callable[[], Forest]:
         """Return a function that builds the forest after the first ``rounds``, or all so far."""
         return partial(self._forest, len(self.trees) if rounds is None else rounds)
 
+    def _forest(self, rounds: int) -> Forest:
+        trees = [tree for tree in self.trees[:rounds] if tree is not None]
+        return replace(self.start.join(trees), n_rounds=self.start.n_rounds + rounds)
+
     def earlier_rounds(self) -> Iterator[Round]:
         """Yield the rounds of an earlier run: their models only."""
         for number in range(1, len(self.trees) + 1):
-            yield Round(self.first + number, math.nan, None, self.model(number))
-
-    def _forest(self, rounds: int) -> Forest:
-        trees = [tree for tree in self.trees[:rounds] if tree is not None]
-        return replace(self.start.join(trees), n_rounds=self.first + rounds)
+            yield Round(self.start.n_rounds + number, math.nan, None, self.model(number))
 
     def state(self) -> dict[str, AnyArray]:
         """Return the trees as arrays."""
-        trees = [tree for tree in self.trees if tree is not None]
-        arrays = Forest.of_trees(self.start.n_features, trees).arrays()
-        has_tree = np.array([tree is not None for tree in self.trees])
-        return {"has_tree": has_tree, **{f"{_TREES}{name}": a for name, a in arrays.items()}}
-
-    @classmethod
-    def restore(cls, start: Forest, arrays: Mapping[str, AnyArray]) -> GrownTrees:
-        """Build the trees from their `state`, checked."""
-        counts = {name: array for name, array in arrays.items() if name == "has_tree"}
-        check_arrays(_ROUNDS, counts, "the checkpoint")
-        forest = Forest.restore(_without_prefix(_TREES, arrays), {}, start.n_features)
-        has_tree = arrays["has_tree"].tolist()
-        if sum(has_tree) != forest.n_trees:
-            raise DataError("the checkpoint has another number of trees than its rounds.")
-        trees = iter([forest.select(number, number + 1) for number in range(forest.n_trees)])
-        return cls(start, [next(trees) if present else None for present in has_tree])
+        empty = Forest.empty(self.start.n_features)
+        return pack([empty if tree is None else tree for tree in self.trees], empty)
 
 
 def _state(grown: GrownTrees, descent: Descent) -> dict[str, AnyArray]:
-    """Return the arrays from which the fit continues."""
-    losses = {f"{_LOSS}{name}": array for name, array in descent.state().items()}
+    """Return the arrays to resume the fit from."""
+    losses = {f"loss.{name}": array for name, array in descent.state().items()}
     return {**grown.state(), **losses}
 
 
-def _without_prefix(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def pack(forests: Sequence[Forest], empty: Forest) -> dict[str, AnyArray]:
+    """Return arrays of some forests; ``empty`` has their number of features and their offset."""
+    counts = np.array([forest.n_trees for forest in forests], np.int64)
+    arrays = empty.join(forests).arrays()
+    return {"counts": counts, **{f"trees.{name}": array for name, array in arrays.items()}}
+
+
+def unpack(arrays: Mapping[str, AnyArray], empty: Forest) -> list[Forest]:
+    """Build the forests from their arrays (`pack`), checked."""
+    counts = {name: array for name, array in arrays.items() if name == "counts"}
+    check_arrays((ArraySpec("counts", "int64", ("rounds",), low=0),), counts, "the checkpoint")
+    forest = Forest.restore(without_prefix("trees.", arrays), {}, empty.n_features)
+    ends = np.cumsum(np.append(0, counts["counts"])).tolist()
+    if forest.n_trees != ends[-1]:
+        raise DataError("the checkpoint has another number of trees than its rounds.")
+    return [forest.select(first, end) for first, end in pairwise(ends)]
+
+
+def without_prefix(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the arrays whose names have a prefix, by the rest of their names."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -13,17 +13,14 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import wraps
-from numbers import Integral
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from rankwright import registry
 from rankwright.core.dtypes import as_groups, naming_features
@@ -34,7 +31,6 @@ from rankwright.core.parameters import (
     check_parameters,
     check_value,
     declared_types,
-    field_names,
     params_of,
     part_name,
     resolve_part,
@@ -43,55 +39,46 @@ from rankwright.core.parameters import (
     unknown_parameter,
     with_params,
 )
-from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Model, Round
-from rankwright.data.click_log import ClickLog
-from rankwright.data.content import content_digest, digest_of_prints, query_prints
-from rankwright.data.frames import listed
-from rankwright.data.inspect import warn_of_outcomes
-from rankwright.data.ranking_data import RankingData, concatenate, refuse_second_columns
+from rankwright.core.types import F64, FittedModel, Loss, Model, Round
+from rankwright.data.content import content_digest
+from rankwright.data.ranking_data import RankingData, refuse_second_columns
 from rankwright.data.rankings import Ranking
-from rankwright.errors import (
-    DataError,
-    IncompatibleError,
-    RankwrightError,
-    UsageError,
-    quoted,
-)
+from rankwright.errors import IncompatibleError, RankwrightError, UsageError
 from rankwright.metrics.base import has_gain, metric
 from rankwright.metrics.evaluation import evaluate
 from rankwright.models.schema import refuse_not_finite
+from rankwright.rankers.attributes import FittedAttributes, is_linear
+from rankwright.rankers.attributes import NotFittedError as NotFittedError
+from rankwright.rankers.checkpointing import Resume, as_checkpoint, run_with_checkpoints
+from rankwright.rankers.data_checks import (
+    refuse_categories,
+    refuse_overflow,
+    warn_of_cut_queries,
+    warn_of_equal_scores,
+)
 from rankwright.rankers.fitting import (
     AUTO_ROUNDS,
-    Checkpointing,
     EarlyStopping,
     EvaluationHistory,
     IterationCallback,
     Progress,
     ProgressBar,
     Result,
-    Resumed,
     UserCallbacks,
-    as_checkpoint_error,
     check_callbacks,
     progress_function,
+    refuse_misnamed,
     run,
 )
 from rankwright.rankers.inputs import (
-    data_in_columns,
+    Layout,
     documents_of,
-    eval_sets,
     features_like,
     how_to_route_qid,
     query_column,
     ranking_data,
-    refuse_categories,
-    refuse_misnamed,
-    refuse_overflow,
-    warn_of_cut_queries,
-    warn_of_equal_grades,
-    warn_of_equal_scores,
-    warn_of_training_data,
 )
+from rankwright.rankers.preparation import FitData, FitParts, prepare
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint
@@ -100,43 +87,11 @@ if TYPE_CHECKING:
 Rounds = Count | Auto | None
 
 
-class NotFittedError(RankwrightError, SklearnNotFittedError):  # type: ignore[misc]
-    """A ranker was used before it was fitted."""
-
-
 class NoPartialFitError(UsageError, AttributeError):
-    """A ranker was asked to go on query by query, but its model or solver cannot."""
+    """`Ranker.partial_fit` is not possible with the model or solver of this ranker."""
 
 
-@dataclass(frozen=True)
-class FitData:
-    """Data of a fit as models see them: RankingData, or partitions on other machines.
-
-    Partitions have a ``digest`` for checkpoints, and ``evaluators`` if their validation data are on
-    other machines too.
-    """
-
-    data: Any
-    valid: Any  # all of ``eval_sets``
-    eval_sets: Mapping[str, RankingData]
-    start: FittedModel | None
-    digest: str | None = None
-    evaluators: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Inputs(FitData):
-    """The data of a fit: ``source`` as the caller gave them, ``data`` as models see them."""
-
-    data: RankingData
-    valid: RankingData | None
-    source: RankingData
-    qid_column: str | None
-    has_qid: bool
-    has_ids: bool
-
-
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
     """Any loss with any model, given as objects or by name.
 
     Parameters
@@ -272,13 +227,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             else:
                 setattr(self, name, value)
         for part, changes in nested.items():
-            if part == "model" and self._has_own_model():
-                self._change_own_model(changes)
+            if part == "model" and self._fits_default_model():
+                self._change_default_model(changes)
             else:
                 setattr(self, part, with_params(self._part_of(part), changes))
         return self
 
-    def _change_own_model(self, changes: dict[str, Any]) -> None:
+    def _change_default_model(self, changes: dict[str, Any]) -> None:
         """Change the default model: by parameters of this ranker, or else by a model object."""
         names = self._model_parameters()
         if not changes.keys() <= names:
@@ -288,36 +243,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name, value in changes.items():
             setattr(self, name, value)
 
-    def _part_of(self, name: str) -> Any:
-        """Return the loss, model or solver of a parameter; None if there is no solver."""
-        if name == "model" and self._has_own_model():
-            return self._own_part("models", self.model_class)
-        given = getattr(self, name, None)
-        if given is None:
-            return None
-        part = resolve_part(PARTS[name], given)
-        if name == "model" and isinstance(given, str):
-            return with_params(part, self.model_defaults.get(given, {}))
-        return part
-
-    def _has_own_model(self) -> bool:
-        """Return whether the ranker fits the default model of a named algorithm."""
-        name = self.model_class
-        return name is not None and (self.model is None or same(self.model, name))
-
-    def _own_part(self, kind: str, name: str | None) -> Any:
-        """Return the loss or default model of a named algorithm, with this ranker's parameters."""
-        assert name is not None, "a named algorithm names its parts"
-        part, names = registry.resolve(kind, name), field_names(kind, name)
-        params = {**super().get_params(deep=False), **self.fixed}
-        return part(**{name: value for name, value in params.items() if name in names})
-
     def _model_parameters(self) -> set[str]:
         """Return the names of the parameters that are passed only to the default model."""
         if self.model_class is None:
             return set()
-        names = field_names("models", self.model_class) & set(self._get_param_names())
-        return names if self.loss_class is None else names - field_names("losses", self.loss_class)
+        model, *loss = self._default_classes()
+        names = set(self._get_param_names()) & _field_names(model)
+        return names.difference(*map(_field_names, loss))
+
+    @classmethod
+    def _default_classes(cls) -> list[type]:
+        """Return the classes of the default model and the loss of a named algorithm."""
+        parts = (("models", cls.model_class), ("losses", cls.loss_class))
+        return [registry.resolve(kind, part) for kind, part in parts if part is not None]
 
     @classmethod
     def _unknown_parameter(cls, name: str, model: Any) -> UsageError:
@@ -326,11 +264,26 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         loss = None if "loss" in names else cls.loss_class
         return unknown_parameter(cls.__name__, name, names, model, loss)
 
+    def _check(self) -> None:
+        """Raise if a parameter of the ranker itself is invalid; loss and model check theirs."""
+        cls: Any = type(self)
+        types = _types_without_parts(cls)
+        for name, value in super().get_params(deep=False).items():
+            if name in types:
+                check_value(name, value, types[name])
+
+    def declared_type(self, name: str) -> Any:
+        """Return the type of a parameter, with its constraints, as the part declares it."""
+        types = (declared_types(owner) for owner in [*self._default_classes(), type(self)])
+        return next((declared[name] for declared in types if name in declared), Any)
+
+    # --- loss, model and solver ---------------------------------------------------------------
+
     def make_loss(self) -> Loss:
-        """Return the loss with the parameters of this ranker."""
+        """Return the loss with the parameters of this ranker, checked."""
         loss: Any
         if not hasattr(self, "loss"):
-            loss = self._own_part("losses", self.loss_class)
+            loss = self._default_part("losses", self.loss_class)
         else:
             loss = resolve_part("losses", self.loss)
             if not hasattr(loss, "bind") or not hasattr(loss, "traits"):
@@ -343,8 +296,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def make_model(self) -> Model:
         """Return the model with the parameters of this ranker, checked."""
         model: Model = self._part_of("model")
-        if not self._has_own_model():
-            self._refuse_parameters_of_own_model()
+        if not self._fits_default_model():
+            self._refuse_parameters_of_default_model()
         if not hasattr(model, "rounds"):
             raise UsageError(f"{model!r} is not a model: it has no rounds(loss, data).")
         check_parameters(model)
@@ -354,7 +307,42 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._check()
         return model
 
-    def _refuse_parameters_of_own_model(self) -> None:
+    def solver_for(self, model: Any) -> Any:
+        """Return the solver, or raise if one is set that the model does not take."""
+        if not hasattr(self, "solver"):
+            return None
+        default = _defaults(type(self))["solver"]
+        if not getattr(model, "takes_solver", False) and not same(self.solver, default):
+            name = part_name("models", model)
+            raise UsageError(f"model '{name}' takes no solver; leave solver out.")
+        return self.solver
+
+    def _part_of(self, name: str) -> Any:
+        """Return the loss, model or solver of a parameter; None if there is no solver."""
+        if name == "model" and self._fits_default_model():
+            return self._default_part("models", self.model_class)
+        value = getattr(self, name, None)
+        if value is None:
+            return None
+        part = resolve_part(PARTS[name], value)
+        if name == "model" and isinstance(value, str):
+            return with_params(part, self.model_defaults.get(value, {}))
+        return part
+
+    def _fits_default_model(self) -> bool:
+        """Return whether the ranker fits the default model of a named algorithm."""
+        name = self.model_class
+        return name is not None and (self.model is None or same(self.model, name))
+
+    def _default_part(self, kind: str, name: str | None) -> Any:
+        """Return the loss or default model of a named algorithm, with this ranker's parameters."""
+        assert name is not None, "a named algorithm names its parts"
+        part = registry.resolve(kind, name)
+        params = {**super().get_params(deep=False), **self.fixed}
+        names = params.keys() & _field_names(part)
+        return part(**{name: params[name] for name in names})
+
+    def _refuse_parameters_of_default_model(self) -> None:
         """Raise if a parameter of the default model is set and another model replaces it."""
         defaults = _defaults(type(self))
         for name in sorted(self._model_parameters()):
@@ -366,45 +354,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                     "such as model=models.Linear(l2=1), or leave it out."
                 )
 
-    def _check(self) -> None:
-        """Raise if a parameter of the ranker itself is invalid; loss and model check theirs."""
-        kind: Any = type(self)
-        types = declared_types(kind)
-        of_parts = {name for part in self._part_classes() for name in declared_types(part)}
-        for name, value in super().get_params(deep=False).items():
-            if name in types and name not in of_parts:
-                check_value(name, value, types[name])
-
-    def _part_classes(self) -> list[type]:
-        """Return the classes of the default model and the loss."""
-        parts = (("models", self.model_class), ("losses", self.loss_class))
-        return [registry.resolve(kind, part) for kind, part in parts if part is not None]
-
-    def declared_type(self, name: str) -> Any:
-        """Return the type of a parameter, with its constraints, as the part declares it."""
-        owners: list[type] = [*self._part_classes(), type(self)]
-        found = (declared_types(owner) for owner in owners)
-        return next((types[name] for types in found if name in types), Any)
-
     def early_stopping_for(self, model: Model) -> int | str | None:
         """Return the patience, "auto" or None; "auto" is for rounds that are many small steps."""
-        given: int | str | None = getattr(self, "early_stopping_rounds", "auto")
-        return None if given == "auto" and not getattr(model, "boosts", False) else given
-
-    def solver_for(self, model: Model) -> dict[str, Any]:
-        """Return the argument ``solver`` of ``model.rounds``; nothing for a model without one."""
-        given = getattr(self, "solver", None)
-        if getattr(model, "takes_solver", False):
-            return {"solver": given}
-        default = _defaults(type(self)).get("solver")
-        if not same(given, default):
-            name = part_name("models", model)
-            raise UsageError(f"model '{name}' takes no solver; leave solver out.")
-        return {}
+        patience: int | str | None = getattr(self, "early_stopping_rounds", "auto")
+        return None if patience == "auto" and not getattr(model, "boosts", False) else patience
 
     @property
     def model_name(self) -> str:
         """The registered name of the model that is fitted, or the name of its class."""
+        if self._fits_default_model():
+            return str(self.model_class)
         return part_name("models", self._part_of("model"))
 
     @property
@@ -414,13 +373,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def selection_metric(self) -> Any:
-        """The metric that selects on the validation set, with ``label_gain`` where it has gains."""
-        given = getattr(self, "select_metric", None) or self.metric
+        """The metric that selects on the validation set, with ``label_gain`` if it has gains."""
+        selected = getattr(self, "select_metric", None) or self.metric
         gains = getattr(self, "label_gain", None)
         if gains is None:
-            return given
-        made = metric(given, convention=self.convention)
-        return metric(made, label_gain=gains) if has_gain(made) else given
+            return selected
+        resolved = metric(selected, convention=self.convention)
+        return metric(resolved, label_gain=gains) if has_gain(resolved) else selected
+
+    # --- fit -----------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -446,37 +407,40 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, sparse matrix, frame, RankingData or ClickLog
-            With a frame, ``y``, ``qid`` and the weights may be names of its columns. Columns with
-            usual names, such as ``doc_id``, are then found as `rankwright.load` finds them, and are
-            no features. If ``y`` is an array, such ids are refused: leave them out with ``drop``.
-            Of a log that has features, relevance is learned from clicks.
+            With a frame, ``y``, ``qid`` and the weights can be names of its columns. Columns with
+            usual names, such as ``doc_id``, are then recognised as in `rankwright.load` and are not
+            features. If ``y`` is an array, columns of ids raise an error; leave them out with
+            ``drop``. For a log with features, relevance is learned from clicks.
         sample_weight, query_weight : array
-            Weight of each document, and of each query. A document of weight 0 is left out.
+            Weight of each document and of each query. A document of weight 0 is left out.
         features, drop : str or sequence of str
-            Columns of a frame, or of RankingData with feature names, that are features (by default
-            all that have no other role), and that are not.
+            Columns of a frame, or of RankingData with feature names, to use as features (by default
+            all columns without another role), and columns to leave out.
         propensity : Propensity or "joint"
             For a log, or data with positions and clicks as grades: the examination of each
             position. Its effect is removed by `rankwright.clicks.debias`, and documents of a log's
             feature table that were never shown are added with a low weight. "joint" learns the
-            propensity together with relevance; ``propensity_`` is the one that was used.
+            propensity together with relevance. ``propensity_`` is the propensity that was used.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
-            Validation data: selects the best iteration, and what is "auto". Of several sets the
-            last selects; ``evals_result_`` has the metric on each.
+            Validation data that select the best iteration and parameters set to "auto". With
+            several sets, the last one selects; ``evals_result_`` has the metric on each.
         init_model : fitted ranker, or fitted model of LightGBM
             Continue from its model; ``n_estimators``, ``n_rounds`` or ``epochs`` are added to it.
         callbacks : sequence of callables
-            Each is called after each iteration with a `rankwright.Iteration`: its number, the loss,
-            the metric on each validation set, and the best iteration so far. One that returns True
-            ends the fit, as early stopping does.
+            Functions that are called after each iteration with a `rankwright.Iteration`: number,
+            loss, metric on each validation set, and best iteration so far. If one returns True, the
+            fit ends as with early stopping.
         progress : bool or callable
             True prints a line per round on standard error, as ``verbose`` does; a function is
             called with the round and a short text after each round.
         checkpoint : rankwright.Checkpoint, or a folder
-            Where to keep the run, so that one that was killed can go on.
+            Folder for checkpoints, from which an interrupted fit can be resumed.
         """
         refuse_misnamed(misnamed)
         check_callbacks(callbacks)
+        parts = self.build()
+        show = progress_function(progress, self.verbose)
+        checkpoint = as_checkpoint(checkpoint, parts.model, self.random_state)
         columns = {
             "y": y,
             "qid": qid,
@@ -484,127 +448,56 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "sample_weight": sample_weight,
             "query_weight": query_weight,
         }
-        inputs = self._prepare(
+        inputs = prepare(
+            self,
+            parts,
             X,
             columns,
-            features,
-            drop,
+            features=features,
+            drop=drop,
             propensity=propensity,
             eval_set=eval_set,
             init_model=init_model,
         )
-        model = self.make_model()
-        show = progress_function(progress, self.verbose)
-        kept = self._checkpoint(checkpoint, model)
-        result, history = self._run(model, inputs, callbacks, show, kept)
-        self._finish(inputs, result, history)
-        if self.interrupted_:
-            raise interruption(self)
-        return self
+        result = self._run(parts, inputs, callbacks, show, checkpoint)
+        return self._finish(inputs, result)
 
     # --- stages of a fit ---------------------------------------------------------------------
 
-    def _prepare(
-        self,
-        X: Any,
-        columns: dict[str, Any],
-        features: Any,
-        drop: Any,
-        *,
-        propensity: Any,
-        eval_set: Any,
-        init_model: Any,
-    ) -> _Inputs:
-        """Return the caller's data as RankingData, after warnings about what is odd in them."""
-        source = X
-        if isinstance(X, ClickLog):
-            from rankwright.clicks.debiasing import click_rows, data_of_clicks
-
-            loss = self.make_loss() if self.has_loss else None
-            X = data_of_clicks(loss, X) if propensity is None else click_rows(X)
-        given = ranking_data(X, **columns, features=features, drop=drop)
-        qid_column = given.qid_column
-        if isinstance(source, ClickLog) and source.features is not None:
-            qid_column = source.features.qid_column
-        undebiased = given
-        if propensity is not None:
-            given = self._debias(source, given, propensity, features, drop)
-        data = given.present()
-        refuse_categories(self, data)
-        refuse_overflow(self, data)
-        data.check_width()
-        if init_model is not None:  # its trees know categories by their codes
-            init_model = _initial_ranker(init_model)
-            data = data.in_categories(getattr(init_model, "categories_", None))
-        warn_of_equal_grades(data)
-        if data.feature_names is not None:
-            warn_of_outcomes(data, chosen=listed(features) or ())
-        sets = {} if eval_set is None else eval_sets(eval_set, data)
-        warn_of_training_data(undebiased, next(reversed(sets.values()), None), stacklevel=4)
-        valid = concatenate([*sets.values()], shared_ids=True) if len(sets) > 1 else None
-        if len(sets) == 1:
-            (valid,) = sets.values()
-        return _Inputs(
-            source=given,
-            data=data,
-            eval_sets=sets,
-            valid=valid,
-            start=None if init_model is None else self._fitted_start(init_model, data),
-            qid_column=qid_column,
-            has_qid=any(columns[name] is not None for name in ("qid", "group_sizes")),
-            has_ids=columns["qid"] is not None,
-        )
-
-    def _debias(
-        self, source: Any, given: RankingData, propensity: Any, features: Any, drop: Any
-    ) -> RankingData:
-        """Return the data with relevance estimated from their clicks."""
-        from rankwright.clicks.debiasing import debias, known_propensity, weighed_by_ideal
-
-        self.propensity_ = known_propensity(propensity, given, n_jobs=self.n_jobs)
-        if isinstance(source, ClickLog) and self.has_loss:
-            table = ranking_data(source.features, features=features, drop=drop)
-            log = source._replace(features=table)
-            given = debias(log, self.propensity_, unshown=True, n_jobs=self.n_jobs)
-        else:  # metrics take no document weights, which documents never shown need
-            given = debias(given, self.propensity_, n_jobs=self.n_jobs)
-        return weighed_by_ideal(self.make_loss() if self.has_loss else self, given)
-
-    def _rounds(
-        self,
-        model: Any,
-        data: Any,
-        valid: Any,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,
-    ) -> Iterator[Round]:
-        """Return the rounds of ``model`` under this ranker's loss."""
-        if getattr(model, "optimises_metric", False):
+    def build(self) -> FitParts:
+        """Return the loss, the model and the solver of a fit, checked."""
+        model = self.make_model()
+        if self.has_loss and getattr(model, "optimises_metric", False):
             raise _takes_no_loss(model)
-        options = {"resume": resume} if getattr(model, "resumable", False) else {}
+        return FitParts(self.make_loss(), model, self.solver_for(model))
+
+    def _rounds(self, parts: FitParts, inputs: FitData, resume: Resume) -> Iterator[Round]:
+        """Return the rounds of the model; ``resume`` is its state in a checkpoint."""
+        loss, model, solver = parts
+        options = {"solver": solver} if getattr(model, "takes_solver", False) else {}
+        if getattr(model, "resumable", False):
+            options["resume"] = resume
         rounds: Iterator[Round] = model.rounds(
-            self.make_loss(),
-            data,
-            valid,
-            start=start,
+            loss,
+            inputs.data,
+            inputs.valid,
+            start=inputs.start,
             random_state=seed_of(self.random_state),
             n_jobs=self.n_jobs,
             **options,
-            **self.solver_for(model),
         )
         return rounds
 
     def _run(
         self,
-        model: Any,
+        parts: FitParts,
         inputs: FitData,
         functions: Sequence[IterationCallback],
         show: Progress | None,
         checkpoint: Checkpoint | None,
-    ) -> tuple[Result, EvaluationHistory]:
-        """Run the rounds of ``model``, from its checkpoint if there is one."""
-        data, valid, start = inputs.data, inputs.valid, inputs.start
+    ) -> Result:
+        """Run the rounds of the model, from its checkpoint if there is one."""
+        data, model = inputs.data, parts.model
         patience = self.early_stopping_for(model)
         history = EvaluationHistory(
             self.selection_metric,
@@ -620,183 +513,54 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if functions:
             callbacks.append(UserCallbacks(history, functions))
         if patience is not None:
-            callbacks.append(
-                EarlyStopping(history, AUTO_ROUNDS if patience == "auto" else int(patience))
-            )
-        resumed = checkpointing = None
-        try:
-            if checkpoint is not None:
+            rounds_without = AUTO_ROUNDS if patience == "auto" else int(patience)
+            callbacks.append(EarlyStopping(history, rounds_without))
+        rounds = partial(self._rounds, parts, inputs)
+        with naming_features(data.feature_names):
+            if checkpoint is None:
+                result = run(rounds(None), history, callbacks)
+            else:
                 from rankwright.persist.checkpoint import run_receipt
 
-                kept = checkpoint.begin(run_receipt(self, inputs.digest or data, valid, start))
-                resumed = None if kept is None else Resumed.load(*kept, history)
-                best = {} if resumed is None else resumed.best_arrays
-                checkpointing = Checkpointing(history, checkpoint, best)
-            self.resumed_from_ = None if resumed is None else resumed.round
-            with naming_features(data.feature_names):
-                if resumed is None:
-                    rounds = self._rounds(model, data, valid, start=start, resume=None)
-                    result = run(rounds, history, callbacks, checkpointing)
-                else:
-                    result = self._run_again(
-                        model, inputs, history, callbacks, checkpointing, resumed
-                    )
-            refuse_not_finite(result.model)
-        finally:
-            if checkpoint is not None:
-                checkpoint.end()
-        return result, history
+                identity = inputs.order_digest or data
+                receipt = run_receipt(self, identity, inputs.valid, inputs.start)
+                result = run_with_checkpoints(
+                    checkpoint,
+                    receipt,
+                    rounds,
+                    lambda arrays, texts: model.restore(arrays, texts, data.n_features),
+                    history,
+                    callbacks,
+                )
+        refuse_not_finite(result.model)
+        return result
 
-    def _run_again(
-        self,
-        model: Any,
-        inputs: FitData,
-        history: EvaluationHistory,
-        callbacks: Sequence[Callable[[Round], bool]],
-        checkpointing: Checkpointing | None,
-        resumed: Resumed,
-    ) -> Result:
-        """Continue a run from its checkpoint, which may be damaged."""
-        rounds_before = history.last
-        try:
-            best = resumed.best_model(model, inputs.data.n_features)
-            rounds = self._rounds(
-                model, inputs.data, inputs.valid, start=inputs.start, resume=resumed.state
-            )
-            return run(rounds, history, callbacks, checkpointing, best)
-        except Exception as error:
-            if history.last > rounds_before or isinstance(error, RankwrightError):
-                raise
-            raise as_checkpoint_error(error) from error
-
-    def _finish(self, inputs: _Inputs, result: Result, history: Any) -> None:
-        """Set the learned attributes."""
-        data, source = inputs.data, inputs.source
-        self._finish_run(result, history)
-        self._with_qid = inputs.has_qid or source.n_queries > 1
-        prints = query_prints(source, n_jobs=self.n_jobs)
-        self.data_digest_ = digest_of_prints([prints], source.n_documents, source.n_features)
-        by_ids = inputs.has_ids and source.sample_weight is None
-        self._fitted_queries = (source.qid, prints[0]) if by_ids else None
-        self._note_features(data._replace(qid_column=inputs.qid_column))
-        if _is_linear(self.model_):
-            from rankwright.models.linear import spreads
-
-            self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
-        warn_of_equal_scores(self.model_, data)
-
-    def _finish_run(self, result: Result, history: Any) -> None:
-        """Set the learned attributes that do not depend on the place of the data."""
+    def _finish(self, inputs: FitData, result: Result) -> Self:
+        """Set the learned attributes; raise KeyboardInterrupt if Ctrl-C ended the fit."""
+        data = inputs.data
         self.model_: FittedModel = result.model
-        self.curve_, self.evals_result_ = history.curve, history.evals_result()
+        self.curve_, self.evals_result_ = result.curve, result.evals_result
         self.best_iteration_, self.interrupted_ = result.best_iteration, result.interrupted
+        self.resumed_from_ = result.resumed_from
+        self.data_digest_, self._fitted_queries = inputs.digest, inputs.query_codes
+        if inputs.propensity is not None:
+            self.propensity_ = inputs.propensity
+        self._set_features(data, has_queries=inputs.has_queries)
+        if isinstance(data, RankingData):
+            if is_linear(self.model_):
+                from rankwright.models.linear import spreads
 
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Go on with more queries: ``partial_fit(X, y, *, qid, ...)``, as `fit`.
-
-        For linear models with ``solver="online"``. The first call starts, later ones take a step
-        for each of their queries, in the order of the rows; predict works in between.
-        """
-        model, solver = self._part_of("model"), self._part_of("solver")
-        if not hasattr(model, "partial_fit") or not hasattr(solver, "resume"):
-            given = getattr(self, "solver", None)  # some rankers take none
-            solved = f" with solver='{given}'" if hasattr(model, "partial_fit") else ""
-            raise NoPartialFitError(
-                "partial_fit learns query by query, which only a linear model with "
-                f"solver='online' does; the model is '{self.model_name}'{solved}."
+                self.feature_deviation_ = spreads(data.X, getattr(self.model_, "fill", None))
+            warn_of_equal_scores(self.model_, data)
+        if self.interrupted_:
+            raise KeyboardInterrupt(
+                f"{self.name} keeps the best of the rounds so far, and can be used."
             )
-        return self._go_on
-
-    def _go_on(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        group_sizes: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-    ) -> Self:
-        data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
-        refuse_categories(self, data)
-        refuse_overflow(self, data)
-        before: Any = getattr(self, "model_", None)
-        if before is not None:
-            known = getattr(self, "feature_names_in_", None)
-            names = None if known is None else tuple(known)
-            data = data._replace(X=features_like(self, data), feature_names=names)
-        model: Any = self.make_model()
-        with naming_features(data.feature_names):
-            fitted = model.partial_fit(
-                self.make_loss(),
-                data.present(),
-                start=before,
-                random_state=seed_of(self.random_state),
-                n_jobs=self.n_jobs,
-                **self.solver_for(model),
-            )
-        refuse_not_finite(fitted)
-        self.model_ = fitted
-        digests = [self.data_digest_] if before is not None else []
-        digests.append(content_digest(data, n_jobs=self.n_jobs))
-        self.data_digest_ = digests[0]
-        if len(digests) > 1:
-            self.data_digest_ = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-        past = self.curve_["loss"] if before is not None else []
-        self.curve_ = {"loss": [*past, *self.model_.solution.curve]}  # type: ignore[attr-defined]
-        self.best_iteration_, self.interrupted_ = len(self.curve_["loss"]), False
-        self._with_qid = qid is not None or group_sizes is not None or data.n_queries > 1
-        self._note_features(data)
         return self
 
-    def _fitted_start(self, initial: Ranker, data: Any) -> FittedModel:
-        """Return the fitted model of ``initial``, or say why the fit cannot continue from it."""
-        model: FittedModel = initial._fitted()
-        can_continue = getattr(self._part_of("model"), "can_continue", None)
-        if can_continue is not None and not can_continue(model):
-            raise IncompatibleError(
-                f"a model '{self.model_name}' cannot continue from {_shown(initial)}; leave "
-                "init_model out, or give one of its own kind."
-            )
-        if model.n_features != data.n_features:
-            raise DataError(
-                f"init_model has {model.n_features} features and the data {data.n_features}; "
-                "give the columns that it was fitted on, in that order."
-            )
-        known = getattr(initial, "feature_names_in_", None)
-        if known is not None and data.feature_names is not None:
-            pairs = zip(known, data.feature_names, strict=True)
-            apart = (p for p in pairs if p[0] not in (p[1], "_".join(p[1].split())))
-            other = next(apart, None)  # but blanks, which LightGBM writes as _
-            if other is not None:
-                raise DataError(
-                    f"init_model has the feature {quoted(other[0])} where the data has "
-                    f"{quoted(other[1])}; give the columns that it was fitted on, in that order."
-                )
-        return model
-
-    def _checkpoint(self, given: Checkpoint | str | Path | None, model: Any) -> Checkpoint | None:
-        """Return the checkpoint of a fit; a path is a folder with the default options."""
-        if given is None:
-            return None
-        if not getattr(model, "resumable", False):
-            raise UsageError(
-                f"a model '{part_name('models', model)}' cannot be resumed, so a checkpoint would "
-                "be of no use; leave checkpoint out. Trees, forests, rules, networks, adarank, "
-                "coordinate_ascent and rankgp can be resumed."
-            )
-        if not isinstance(self.random_state, Integral):
-            raise UsageError(
-                "a checkpoint needs a whole number as random_state, so that a resumed run samples "
-                f"as before; it is {self.random_state!r}."
-            )
-        from rankwright.persist.checkpoint import Checkpoint
-
-        return given if isinstance(given, Checkpoint) else Checkpoint(given)
-
-    def _note_features(self, data: Any) -> None:
-        """Set the learned attributes of features, from data or partitions."""
+    def _set_features(self, data: Any, *, has_queries: bool) -> None:
+        """Set the learned attributes of columns, from data or partitions."""
+        self._with_qid, self.qid_column_ = has_queries, data.qid_column
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
@@ -806,35 +570,88 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.categories_ = dict(data.categories)
         elif hasattr(self, "categories_"):
             del self.categories_
-        self.qid_column_ = data.qid_column
+
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Learn from more queries: ``partial_fit(X, y, *, qid, ...)``, as `fit`.
+
+        For linear models with ``solver="online"``. Each call takes a step for each of its queries,
+        in the order of the rows. ``predict`` can be called between two calls.
+        """
+        model, solver = self._part_of("model"), self._part_of("solver")
+        if not hasattr(model, "partial_fit") or not hasattr(solver, "resume"):
+            name = getattr(self, "solver", None)
+            solved = f" with solver='{name}'" if hasattr(model, "partial_fit") else ""
+            raise NoPartialFitError(
+                "partial_fit learns query by query, which only a linear model with "
+                f"solver='online' does; the model is '{self.model_name}'{solved}."
+            )
+        return self._partial_fit
+
+    def _partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group_sizes: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+    ) -> Self:
+        loss, model, solver = self.build()
+        data = ranking_data(X, y, qid, group_sizes, sample_weight, query_weight)
+        refuse_categories(self, model, data)
+        refuse_overflow(self, model, data)
+        start: Any = getattr(self, "model_", None)
+        if start is not None:
+            names = getattr(self, "feature_names_in_", None)
+            names = None if names is None else tuple(names)
+            data = data._replace(X=features_like(self, data), feature_names=names)
+        with naming_features(data.feature_names):
+            fitted = model.partial_fit(
+                loss,
+                data.present(),
+                start=start,
+                solver=solver,
+                random_state=seed_of(self.random_state),
+                n_jobs=self.n_jobs,
+            )
+        refuse_not_finite(fitted)
+        digest, curve = content_digest(data, n_jobs=self.n_jobs), fitted.solution.curve
+        if start is not None:
+            digest = hashlib.sha256(f"{self.data_digest_} {digest}".encode()).hexdigest()
+            curve = [*self.curve_["loss"], *curve]
+        self.model_, self.data_digest_, self.curve_ = fitted, digest, {"loss": [*curve]}
+        self.best_iteration_, self.interrupted_ = len(curve), False
+        has_queries = qid is not None or group_sizes is not None or data.n_queries > 1
+        self._set_features(data, has_queries=has_queries)
+        return self
 
     # --- use ---------------------------------------------------------------------------------
 
     def predict(self, X: Any, *, qid: Any = None) -> F64:
-        """Return a score for each row; a higher one ranks first.
+        """Return a score for each row; documents are ranked by descending score.
 
-        For arrays and frames in the caller's order of rows, for RankingData in its own. Only models
-        that look at whole lists (networks with a list context) use ``qid``; of a frame they take
-        it from the column that `rank` would use. The features of a frame are found by their names,
-        in any order; other columns are ignored.
+        The scores are in the caller's order of rows, and for RankingData in its own order. Only
+        models of whole lists (networks with a list context) use ``qid``; for a frame, its default
+        is the column that `rank` would use. The features of a frame are found by their names, in
+        any order; other columns are ignored.
         """
         with naming_features(getattr(self, "feature_names_in_", None)):
-            return self._predicted(X, qid)
-
-    def _predicted(self, X: Any, qid: Any) -> F64:
-        features = features_like(self, X)
-        model: Any = self._fitted()
-        if qid is None and hasattr(model, "scores_of") and not isinstance(X, RankingData):
-            qid = query_column(self, X)
-        if not hasattr(model, "scores_of") or (qid is None and not isinstance(X, RankingData)):
-            scores: F64 = model.scores(features, n_jobs=self.n_jobs)
+            features = features_like(self, X)
+            model: Any = self._fitted()
+            scores: F64
+            if hasattr(model, "scores_of"):
+                if isinstance(X, RankingData):
+                    scores = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
+                    return scores
+                qid = query_column(self, X) if qid is None else qid
+                if qid is not None:
+                    data = documents_of(self, X, qid=qid)
+                    scores = model.scores_of(data, n_jobs=self.n_jobs)
+                    return data.in_caller_order(scores)
+            scores = model.scores(features, n_jobs=self.n_jobs)
             return scores
-        if isinstance(X, RankingData):
-            in_lists: F64 = model.scores_of(X._replace(X=features), n_jobs=self.n_jobs)
-            return in_lists
-        data = documents_of(self, X, qid=qid)
-        in_order: F64 = data.in_caller_order(model.scores_of(data, n_jobs=self.n_jobs))
-        return in_order
 
     def rank(
         self,
@@ -851,13 +668,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix, frame or RankingData
         qid : array or str
-            Query of each row, or the name of its column in a frame. Without it, the column that
-            held the query ids in training (``qid_column_``) is used, or else one with a usual name,
-            such as ``query``. A frame with neither is refused if the ranker was fitted to a frame
-            or table with a column of query ids; otherwise all rows are one query.
+            Query of each row, or the name of its column in a frame. By default the column of query
+            ids in training (``qid_column_``) is used, or else a column with a usual name such as
+            ``query``. Without such a column all rows are one query, but a frame raises an error if
+            the ranker was fitted to a frame or table with a column of query ids.
         group : array (n,) or (n, topics), or str
-            Host or topic of each row, or the name of its column; a matrix has a column for each of
-            topics that overlap.
+            Host or topic of each row, or the name of its column; a matrix if topics overlap, with a
+            column for each topic.
         per_group : int
             Keep at most this many documents of each group in a query.
         top : int
@@ -866,8 +683,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Ranking
-            Row numbers in ``order``, best first, query after query, and their ``scores``;
-            iterating gives a query at a time.
+            Row numbers in ``order``, best first, query after query, and their ``scores``.
+            Iteration yields one query at a time.
         """
         if isinstance(X, RankingData):
             refuse_second_columns(qid=qid)
@@ -880,8 +697,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: None = None) -> float:
         """Return the mean of the selection metric over queries, ties averaged over their orders.
 
-        scikit-learn's searches select by it; ``sample_weight`` is there for its pipelines, which
-        always name it.
+        The searches of scikit-learn maximise it. ``sample_weight`` must be None; it exists because
+        the pipelines of scikit-learn always pass it.
         """
         if sample_weight is not None:
             raise UsageError("metrics have no weights of documents; leave sample_weight out.")
@@ -891,13 +708,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise UsageError(
                 f"this ranker was fitted with qid, so score needs qid=... too; {how_to_route_qid()}"
             )
-        data = data_in_columns(
-            getattr(self, "feature_names_in_", None),
-            X,
-            y,
-            qid,
-            categories=getattr(self, "categories_", None),
-        )
+        data = ranking_data(X, y, qid, like=Layout.of(self))
         if qid is not None:
             warn_of_cut_queries(self, data)
         selects = metric(self.selection_metric, convention=self.convention).for_selection()
@@ -909,13 +720,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
         save_model(self, path)
 
-    def _fitted(self) -> FittedModel:
-        if not hasattr(self, "model_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first.")
-        return self.model_
-
     def __dir__(self) -> list[str]:
-        """Return the attributes that can be read; scikit-learn's passes on errors of parts."""
+        """Return the readable attributes, also if a part has an invalid name or parameter."""
 
         def is_readable(name: str) -> bool:
             try:
@@ -933,74 +739,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    @property
-    def coef_(self) -> F64:
-        """Weights of a linear model, in the scale of the data; of a classifier, a row per grade."""
-        coef: F64 = self._part("coef", "linear")
-        return coef
-
-    @property
-    def weights_(self) -> dict[str, float]:
-        """Weights of a linear model by the name of their feature, the largest first.
-
-        Features without names go by their number, from 1, as in LETOR files.
-        """
-        coef = self.coef_
-        if coef.ndim != 1:
-            raise AttributeError(
-                f"{type(self).__name__} has no weights_: it has a weight for each grade and "
-                "feature; see coef_."
-            )
-        names = getattr(self, "feature_names_in_", np.arange(1, len(coef) + 1))
-        order = np.argsort(-np.abs(coef), kind="stable")
-        return {str(names[column]): float(coef[column]) for column in order}
-
-    @property
-    def feature_importances_(self) -> F64:
-        """Importance of each feature, in the order of the columns.
-
-        Of trees the total gain of the splits on it, as LightGBM's booster reports with
-        ``importance_type="gain"``. Of a linear model its absolute weight times the standard
-        deviation of the feature in the training data. Not normalised. Other models have none:
-        `rankwright.importance` measures it for any model by permutation.
-        """
-        model: Any = self._fitted()
-        if hasattr(model, "importance"):
-            gain: F64 = model.importance("gain")
-            return gain
-        deviation = getattr(self, "feature_deviation_", None)
-        if not _is_linear(model) or deviation is None:
-            why = "was fitted in parts" if _is_linear(model) else f"fits '{self.model_name}'"
-            raise AttributeError(
-                f"{type(self).__name__} has no feature_importances_: it {why}, and only trees and "
-                "linear models fitted in one process have them; use rankwright.importance(ranker, "
-                "'permutation', data=data)."
-            )
-        weights: F64 = np.abs(model.coef) * deviation
-        return weights
-
-    @property
-    def booster_(self) -> Any:
-        """LightGBM's own model of a tree ensemble."""
-        return self._part("booster", "tree")
-
-    @property
-    def solution_(self) -> Any:
-        """How the solver of a linear model ended: value, optimality, iterations and why."""
-        return self._part("solution", "linear")
-
-    def _part(self, name: str, family: str) -> Any:
-        if not hasattr(self._fitted(), name):
-            raise AttributeError(
-                f"only a {family} model has this; the model is '{self.model_name}'."
-            )
-        return getattr(self.model_, name)
-
 
 def ranker(name: str, /, **parameters: Any) -> Ranker:
-    """Return the ranker called ``name``, such as ``lambdamart``, with the given parameters.
+    """Return the ranker with a registered name, such as ``lambdamart``.
 
-    Those of its parts go by ``model__num_leaves``, as for `Ranker.set_params`.
+    Parameters of its parts have names such as ``model__num_leaves``, as in `Ranker.set_params`.
 
     Examples
     --------
@@ -1008,62 +751,22 @@ def ranker(name: str, /, **parameters: Any) -> Ranker:
     >>> rw.ranker("lambdamart", n_estimators=50, model__max_bins=63)
     LambdaMART(model=Trees(n_estimators=50, max_bins=63))
     """
-    own = {key: value for key, value in parameters.items() if "__" not in key}
-    made: Ranker = registry.resolve("rankers", name)(**own)
-    return made.set_params(**{key: v for key, v in parameters.items() if key not in own})
-
-
-def _initial_ranker(given: Any) -> Ranker:
-    """Return a fitted ranker as it is, and a model of another library imported."""
-    if isinstance(given, Ranker):
-        return given
-    from rankwright.persist.other_libraries import import_model, is_importable
-
-    if not is_importable(given):
-        raise UsageError(
-            "init_model is a fitted ranker or a fitted model of LightGBM, not "
-            f"{type(given).__name__}; rankwright.load_model reads one from a file."
-        )
-    return import_model(given)
+    nested = {key: parameters.pop(key) for key in [*parameters] if "__" in key}
+    unfitted: Ranker = registry.resolve("rankers", name)(**parameters)
+    return unfitted.set_params(**nested)
 
 
 def _takes_no_loss(model: Any) -> IncompatibleError:
     """Return the error for a model that optimises a metric under a ranker with a loss."""
     return IncompatibleError(
-        f"model '{part_name('models', model)}' optimises a metric and takes no loss; use "
-        "the ranker that is made of it (adarank, coordinate_ascent or rankgp) or another "
+        f"model '{part_name('models', model)}' optimises a metric, so it has no loss; use "
+        "its ranker (adarank, coordinate_ascent or rankgp) or another "
         "model, such as linear or trees."
     )
 
 
-def _shown(initial: Ranker) -> str:
-    """Return the kind of a fitted ranker for an error message."""
-    library = getattr(initial.model, "library", None)
-    return f"a model of {library}" if library else f"a model '{initial.model_name}'"
-
-
-def _is_linear(model: Any) -> bool:
-    """Whether a fitted model has one weight for each feature."""
-    return getattr(getattr(model, "coef", None), "ndim", 0) == 1
-
-
-def interruption(ranker: Ranker) -> KeyboardInterrupt:
-    """Return the Ctrl-C that ended a fit after some rounds, of which the ranker keeps the best."""
-    return KeyboardInterrupt(f"{ranker.name} keeps the best of the rounds so far, and can be used.")
-
-
-@contextmanager
-def keeping_best(ranker: Ranker) -> Iterator[None]:
-    """Let Ctrl-C end the fit of ``ranker`` inside, and go on if the ranker keeps some rounds."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not hasattr(ranker, "interrupted_"):
-            raise
-
-
 def checked_parameters(init: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor that reports the name that an unknown parameter has here."""
+    """Return a constructor that suggests the correct name of an unknown parameter."""
     names = inspect.signature(init).parameters
 
     @wraps(init)
@@ -1084,3 +787,17 @@ def _defaults(cls: type[Ranker]) -> dict[str, Any]:
     """Return the default of each parameter of the constructor."""
     signature = inspect.signature(cls.__init__)
     return {name: p.default for name, p in signature.parameters.items() if name != "self"}
+
+
+@cache
+def _field_names(part: type) -> frozenset[str]:
+    """Return the names of the parameters of a loss or model."""
+    return frozenset(field.name for field in fields(part))
+
+
+@cache
+def _types_without_parts(cls: Any) -> dict[str, Any]:
+    """Return the declared types of parameters that neither the loss nor the model checks."""
+    of_parts = {name for part in cls._default_classes() for name in declared_types(part)}
+    types = declared_types(cls)
+    return {name: declared for name, declared in types.items() if name not in of_parts}

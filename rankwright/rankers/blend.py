@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import chain, count
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -17,15 +18,17 @@ from sklearn.base import clone
 
 from rankwright.core.dtypes import blocks
 from rankwright.core.parameters import NonNegative, at_least, seed_of
-from rankwright.core.types import F64, AnyArray, FittedModel, Round
+from rankwright.core.types import F64, FittedModel, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, UsageError
-from rankwright.metrics.base import Metric, metric
+from rankwright.metrics.base import metric
 from rankwright.models.blend import Blend as BlendModel
 from rankwright.models.blend import FittedBlend, scores_of
 from rankwright.rankers.base import Ranker, ranker
-from rankwright.rankers.fitting import Progress
+from rankwright.rankers.checkpointing import Resume
+from rankwright.rankers.fitting import Result
 from rankwright.rankers.out_of_fold import OutOfFold, out_of_fold, with_rounds
+from rankwright.rankers.preparation import FitData, FitParts
 from rankwright.rankers.stacking import Stack, clearly_better, within_queries
 
 AUTO = "auto"
@@ -142,14 +145,18 @@ class Blend(Ranker):
         **parameters
             Parameters of the blend, for further fits.
         """
-        first = next(iter(fitted.values()))
         blend = cls([clone(member) for member in fitted.values()], **parameters)
         blend._checked_members()
+        first = next(iter(fitted.values()))
+        models = {name: member._fitted() for name, member in fitted.items()}
         for name, member in fitted.items():
-            _check_same_features(first, member, name)
+            first_names, names = (getattr(m, "feature_names_in_", None) for m in (first, member))
+            differ = first_names is not None and names is not None and [*first_names] != [*names]
+            if differ or models[name].n_features != first._fitted().n_features:
+                raise DataError(f"{name} was fitted to other features than the first member.")
         blend.model_ = _blended(
-            {name: member._fitted() for name, member in fitted.items()},
-            {name: member.model_name for name, member in fitted.items()},
+            models,
+            [member.model_name for member in fitted.values()],
             _checked_weights(weights, len(fitted)),
             np.ones(len(fitted)) if deviations is None else np.array(deviations, np.float64),
         )
@@ -167,7 +174,7 @@ class Blend(Ranker):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with ``deep``, also of the members, as ``gbrank__num_leaves``."""
         params = super().get_params(deep=False)
-        members = self._named_members() if deep and self._has_members() else {}
+        members = self._named_members() if deep else {}
         for name, member in members.items():
             if isinstance(member, Ranker):
                 nested = member.get_params(deep=True)
@@ -177,8 +184,7 @@ class Blend(Ranker):
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``gbrank__num_leaves=7`` replaces that member by a changed copy."""
         self.members = params.pop("members", self.members)
-        has_nested = any("__" in name for name in params)
-        members = self._named_members() if has_nested and self._has_members() else {}
+        members = self._named_members() if any("__" in name for name in params) else {}
         changes: dict[str, dict[str, Any]] = defaultdict(dict)
         for name in [*params]:
             member, _, field = name.partition("__")
@@ -191,14 +197,7 @@ class Blend(Ranker):
             self.members = [*members.values()]
         return self
 
-    def _is_auto(self) -> bool:
-        return isinstance(self.members, str) and self.members == AUTO
-
-    def _has_members(self) -> bool:
-        """Return whether the members are known before the data."""
-        return isinstance(self.members, Sequence) and not self._is_auto()
-
-    def _has_own_model(self) -> bool:
+    def _fits_default_model(self) -> bool:
         """Return whether the ranker fits its default model, which a blend always does."""
         return True
 
@@ -208,25 +207,23 @@ class Blend(Ranker):
         return {name: getattr(self, name) for name in names}
 
     def _named_members(self) -> dict[str, Any]:
-        """Return the members by name; the second member of a kind is ``gbrank_2``."""
-        common = self._common()
-        listed = self.members.split(",") if isinstance(self.members, str) else self.members
+        """Return the members by name, none for "auto"; the second one of a kind is ``gbrank_2``."""
+        listed = self.members
+        if isinstance(listed, str):
+            listed = [] if listed == AUTO else listed.split(",")
         members: dict[str, Any] = {}
-        for given in listed:
-            member = _member(given, common) if isinstance(given, str) else given
-            kind = name = getattr(member, "name", type(member).__name__)
-            number = 1
-            while name in members:
-                number += 1
-                name = f"{kind}_{number}"
-            members[name] = member
+        for item in listed if isinstance(listed, Sequence) else []:
+            member = _member(item, self._common()) if isinstance(item, str) else item
+            kind = getattr(member, "name", type(member).__name__)
+            names = chain([kind], (f"{kind}_{number}" for number in count(2)))
+            members[next(name for name in names if name not in members)] = member
         return members
 
     def _checked_members(self, data: RankingData | None = None) -> dict[str, Ranker]:
         """Return the members for ``data`` by name; raise if they cannot be blended."""
-        if self._is_auto():
+        if isinstance(self.members, str) and self.members == AUTO:
             return default_members(data, **self._common())
-        if not self._has_members():
+        if not isinstance(self.members, Sequence):
             raise UsageError(
                 'members is a list of rankers or their names, or "auto", not '
                 f"{self.members!r}; write Blend(['memr', 'gbrank'])."
@@ -249,14 +246,14 @@ class Blend(Ranker):
     def _part_of(self, name: str) -> Any:
         if name != "model":
             return None
-        members = self._named_members().values() if self._has_members() else ()
+        members = self._named_members().values()
         return BlendModel(tuple(m._part_of("model") for m in members if isinstance(m, Ranker)))
 
     def make_model(self) -> Any:
         """Return the models of all members, checked."""
         members = self._checked_members()
         if self.weights is not None:
-            if self._is_auto():
+            if not self._named_members():
                 raise UsageError('weights need members that are named, not "auto".')
             _checked_weights(self.weights, len(members))
         self._check()
@@ -264,51 +261,58 @@ class Blend(Ranker):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self._has_members():
-            nested = [member.__sklearn_tags__() for member in self._named_members().values()]
+        nested = [member.__sklearn_tags__() for member in self._named_members().values()]
+        if nested:
             tags.input_tags.allow_nan = all(each.input_tags.allow_nan for each in nested)
         return tags
 
     # --- fitting -----------------------------------------------------------------------------
 
+    def build(self) -> FitParts:
+        """Return the models of the members, which have their own losses and solvers."""
+        self.make_model()
+        return FitParts(None, self._part_of("model"), None)  # "auto" has members once it has data
+
     def _run(
-        self, model: Any, inputs: Any, functions: Any, show: Progress | None, checkpoint: Any
-    ) -> Any:
+        self, parts: FitParts, inputs: FitData, functions: Any, show: Any, checkpoint: Any
+    ) -> Result:
         self._show = show  # the fits of the members are shown, not only the single round
         try:
-            return super()._run(model, inputs, functions, show, checkpoint)
+            return super()._run(parts, inputs, functions, show, checkpoint)
         finally:
             del self._show
 
     def _rounds(
         self,
-        model: Any,  # noqa: ARG002
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,  # noqa: ARG002
+        parts: FitParts,  # noqa: ARG002
+        inputs: FitData,
+        resume: Resume,  # noqa: ARG002
     ) -> Iterator[Round]:
         """Yield one round, with all members; after Ctrl-C with the members fitted so far."""
-        if start is not None:
+        if inputs.start is not None:
             raise UsageError("a blend is not continued; continue a member, and use Blend.of.")
+        data, valid = inputs.data, inputs.valid
         seed, members = seed_of(self.random_state), self._checked_members(data)
+        selects = metric(self.metric, convention=self.convention).for_selection()
         self.out_of_fold_ = self._on_folds(members, data, seed)
-        stack = self._stack(data)
-        weight_of = dict(zip(members, self._weigh(stack, len(members), seed), strict=True))
+        stack = None  # with too few queries for folds
+        if self.out_of_fold_:
+            scores = np.array([result.by_repeat for result in self.out_of_fold_.values()])
+            stack = Stack(data, scores, selects, self.n_jobs)
+        weights = self._weigh(stack, len(members), seed)
+        is_used = dict(zip(members, weights > 0.0, strict=True))
         models, is_interrupted = self._on_all(
-            {name: member for name, member in members.items() if weight_of[name] > 0.0}, data, valid
+            {name: member for name, member in members.items() if is_used[name]}, data, valid
         )
-        if stack is None:  # too few queries for folds
+        numbers = [[*members].index(name) for name in models]
+        if stack is None:
             variances = [within_queries(scores_of(m, data), data) for m in models.values()]
             deviations = np.sqrt(variances)
         else:
-            deviations = stack.deviations[[[*members].index(name) for name in models]]
-        kinds = {name: members[name].model_name for name in models}
-        weights = np.array([weight_of[name] for name in models])
-        blend = _blended(models, kinds, weights, deviations)
-        scores = blend.scores_of(data)
-        loss = Stack(data, scores[None, None], self._selects()).loss(np.ones(1))
+            deviations = stack.deviations[numbers]
+        kinds = [members[name].model_name for name in models]
+        blend = _blended(models, kinds, weights[numbers], deviations)
+        loss = Stack(data, blend.scores_of(data)[None, None], selects).loss(np.ones(1))
         yield Round(1, loss, None if valid is None else blend.scores_of(valid), lambda: blend)
         if is_interrupted:
             raise KeyboardInterrupt
@@ -332,25 +336,16 @@ class Blend(Ranker):
             for number, (name, member) in enumerate(members.items(), start=1)
         }
 
-    def _stack(self, data: RankingData) -> Stack | None:
-        if not self.out_of_fold_:
-            return None
-        scores = np.array([scored.by_repeat for scored in self.out_of_fold_.values()])
-        return Stack(data, scores, self._selects(), self.n_jobs)
-
-    def _selects(self) -> Metric:
-        return metric(self.metric, convention=self.convention).for_selection()
-
-    def _weigh(self, stack: Stack | None, count: int, seed: int) -> F64:
+    def _weigh(self, stack: Stack | None, n_members: int, seed: int) -> F64:
         """Return the weight of each member; the weights add up to 1."""
         if self.weights is not None:
-            weights = _checked_weights(self.weights, count)
+            weights = _checked_weights(self.weights, n_members)
             return np.asarray(weights / weights.sum())
         if stack is None:
-            return np.full(count, 1.0 / count)
+            return np.full(n_members, 1.0 / n_members)
         single = best_alone(stack, self.shrinkage, seed)
         if single is not None:
-            return np.asarray(np.eye(count)[single])
+            return np.asarray(np.eye(n_members)[single])
         return stack.fit_weights(self.shrinkage)
 
     def _on_all(
@@ -359,20 +354,19 @@ class Blend(Ranker):
         """Return the models of members fitted to all data, and whether Ctrl-C ended the fits."""
         models: dict[str, FittedModel] = {}
         for name, member in members.items():
-            rounds = None
-            if valid is None and name in self.out_of_fold_:
-                rounds = self.out_of_fold_[name].rounds_for(data.n_queries)
-            fit = clone(member) if rounds is None else with_rounds(member, rounds)
+            result = self.out_of_fold_.get(name) if valid is None else None
+            rounds = None if result is None else result.rounds_for(data.n_queries)
+            copy = clone(member) if rounds is None else with_rounds(member, rounds)
             number = len(self.out_of_fold_) + len(models) + 1
             try:
-                fit.fit(data, eval_set=valid, progress=self._progress(number, name))
+                copy.fit(data, eval_set=valid, progress=self._progress(number, name))
             except KeyboardInterrupt:
-                if not models and hasattr(fit, "interrupted_"):  # keep the rounds of the first
-                    models[name] = fit._fitted()
+                if not models and hasattr(copy, "interrupted_"):  # keep the rounds of the first
+                    models[name] = copy._fitted()
                 if not models:
                     raise
                 return models, True
-            models[name] = fit._fitted()
+            models[name] = copy._fitted()
         return models, False
 
     def _progress(self, number: int, title: str) -> Callable[[int, str], None] | None:
@@ -423,12 +417,12 @@ def _has_gaps(data: RankingData) -> bool:
 
 
 def _blended(
-    models: Mapping[str, FittedModel], kinds: Mapping[str, str], weights: F64, deviations: F64
+    models: Mapping[str, FittedModel], kinds: Sequence[str], weights: F64, deviations: F64
 ) -> FittedBlend:
     """Return the blend of models; a deviation of 0 (constant scores) counts as 1."""
     return FittedBlend(
         names=tuple(models),
-        kinds=tuple(kinds[name] for name in models),
+        kinds=tuple(kinds),
         members=tuple(models.values()),
         weights=weights,
         deviations=np.where(deviations > 0.0, deviations, 1.0),
@@ -436,25 +430,17 @@ def _blended(
     )
 
 
-def _checked_weights(given: Any, count: int) -> F64:
+def _checked_weights(weights: Any, n_members: int) -> F64:
     """Return weights as an array after checking them."""
     try:
-        weights = np.array(given, np.float64)
+        array = np.array(weights, np.float64)
     except (TypeError, ValueError):
-        raise UsageError(f"weights must be numbers, not {given!r}.") from None
-    if weights.shape != (count,):
-        raise UsageError(f"there are {weights.size} weights for {count} members; give one each.")
-    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
-        raise UsageError(f"weights must be 0 or more, and not all 0; they are {weights.tolist()}.")
-    return weights
-
-
-def _check_same_features(first: Ranker, other: Ranker, name: str) -> None:
-    """Raise if two members were fitted to different features."""
-    first_names, names = (getattr(each, "feature_names_in_", None) for each in (first, other))
-    same_names = first_names is None or names is None or [*first_names] == [*names]
-    if other._fitted().n_features != first._fitted().n_features or not same_names:
-        raise DataError(f"{name} was fitted to other features than the first member.")
+        raise UsageError(f"weights must be numbers, not {weights!r}.") from None
+    if array.shape != (n_members,):
+        raise UsageError(f"there are {array.size} weights for {n_members} members; give one each.")
+    if not (np.isfinite(array).all() and (array >= 0.0).all() and array.any()):
+        raise UsageError(f"weights must be 0 or more, and not all 0; they are {array.tolist()}.")
+    return array
 
 
 def _member(name: str, parameters: dict[str, Any]) -> Ranker:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from rankwright.core.parameters import part_name, seed_of
-from rankwright.core.types import AnyArray, FittedModel, Loss, Round
-from rankwright.data.ranking_data import RankingData
+from rankwright.core.parameters import part_name
+from rankwright.core.types import Loss, Round
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.metrics.base import metric
+from rankwright.models.formula import text
+from rankwright.rankers.checkpointing import Resume
 from rankwright.rankers.parameters import (
     MetricParameters,
     MissingParameters,
@@ -19,6 +19,7 @@ from rankwright.rankers.parameters import (
     named_ranker,
     parameter_group,
 )
+from rankwright.rankers.preparation import FitData, FitParts
 
 
 @parameter_group
@@ -115,40 +116,25 @@ class MetricRanker(MetricParameters, MissingParameters, StoppingParameters):
             "such as gbdt or lambdamart."
         )
 
-    def _rounds(
-        self,
-        model: Any,
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,
-    ) -> Iterator[Round]:
-        """Return the rounds of ``model`` on this ranker's metric."""
-        self._check_metric_model(model, data)
-        rounds: Iterator[Round] = model.rounds(
-            metric(self.metric, convention=self.convention),
-            data,
-            valid,
-            start=start,
-            resume=resume,
-            random_state=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-        return rounds
-
-    def _check_metric_model(self, model: Any, data: RankingData) -> None:
+    def build(self) -> FitParts:
+        """Return the metric, which replaces the loss, and the model; there is no solver."""
+        model = self.make_model()
         if not getattr(model, "optimises_metric", False):
             raise IncompatibleError(
                 f"{self.name} optimises a metric, which model '{part_name('models', model)}' does "
                 "not; leave model out, or use a ranker that minimises a loss, such as lambdamart."
             )
-        weight = data.sample_weight
+        return FitParts(metric(self.metric, convention=self.convention), model, None)
+
+    def _rounds(self, parts: FitParts, inputs: FitData, resume: Resume) -> Iterator[Round]:
+        """Return the rounds of ``model``; raise for weights of documents."""
+        weight = inputs.data.sample_weight
         if weight is not None and np.ptp(weight) > 0.0:
             raise UsageError(
                 f"{self.name} optimises a metric, which has no weights of documents: give weights "
                 "of queries (query_weight), or documents the weights 0 and 1 to leave some out."
             )
+        return super()._rounds(parts, inputs, resume)
 
 
 @named_ranker
@@ -301,5 +287,4 @@ class RankGP(MetricRanker):
     @property
     def formula_(self) -> str:
         """The formula, with the names of the features."""
-        formula: str = self._part("written", "formula")
-        return formula
+        return text(self._attribute("formula", "formula"), getattr(self, "feature_names_in_", None))

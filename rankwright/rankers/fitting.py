@@ -1,8 +1,8 @@
 """Run the rounds of a fit: evaluation, early stopping, checkpoints, progress and Ctrl-C.
 
-A model yields a `Round` for each tree, epoch, penalty or generation and contains nothing but its
-algorithm. `run` passes each round to the callbacks, one class per job, and returns the model of the
-best round.
+A model contains only its algorithm and yields a `Round` for each tree, epoch, penalty or
+generation. `run` passes each round to the callbacks and returns the model of the best round. Each
+callback is one class with one job.
 
 Curves, and with them the best round and early stopping, count tied scores as the mean over their
 orders, whatever convention reports use (`rankwright.metrics.base.Metric.for_selection`).
@@ -17,10 +17,10 @@ and ends the run 50 rounds after its maximum.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +28,9 @@ from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, AnyArray, FittedModel, Round
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError, brief
+from rankwright.errors import UsageError, brief
 from rankwright.metrics.base import metric, metric_name
 from rankwright.metrics.evaluation import Evaluator
-
-if TYPE_CHECKING:
-    from rankwright.persist.checkpoint import Checkpoint
 
 Progress = Callable[[int, str], None]
 
@@ -42,8 +39,7 @@ AUTO_ROUNDS = 50
 
 _NEIGHBOURS = 10  # on each side, of a smoothed value
 _ROUNDS = ArraySpec("history.rounds", "int64", (2,), low=0)
-_CURVE, _STATE, _BEST = "history.curve.", "state.", "best."
-_TEXTS = "best_texts"
+_CURVE = "history.curve."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +81,21 @@ IterationCallback = Callable[[Iteration], bool | None]
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of `run`."""
+    """Outcome of `run`: the best model, and the curves of the loss and the metric."""
 
     model: FittedModel
+    curve: dict[str, list[float]]
+    evals_result: dict[str, dict[str, list[float]]]
     best_iteration: int
     interrupted: bool
+    resumed_from: int | None = None
 
 
 def run(
     rounds: Iterator[Round],
     history: EvaluationHistory,
     callbacks: Sequence[Callable[[Round], bool]] = (),
-    checkpointing: Checkpointing | None = None,
+    checkpointing: Callable[[Round], None] | None = None,
     resumed: FittedModel | None = None,
 ) -> Result:
     """Consume ``rounds`` and return the best model, also after Ctrl-C.
@@ -104,15 +103,15 @@ def run(
     Parameters
     ----------
     rounds : iterator of Round
-        Of a model. Rounds that ``history`` has evaluated before a checkpoint are not evaluated
-        again; they only contribute their models.
+        Rounds of a model. Rounds that ``history`` has evaluated before a checkpoint are not
+        evaluated again; they only contribute their models.
     history : EvaluationHistory
         Chooses the best round.
     callbacks : sequence of functions of a Round
         Called in order after ``history``; all are called, and the run ends if one returns True.
-    checkpointing : Checkpointing
+    checkpointing : function of a Round, optional
         Called after each round that does not end the run.
-    resumed : fitted model
+    resumed : fitted model, optional
         The best model before a checkpoint, for models that cannot rebuild earlier rounds.
     """
     models: dict[int, Callable[[], FittedModel]] = {}
@@ -136,7 +135,8 @@ def run(
         if not models:
             raise
         interrupted = True
-    return Result(models[history.best](), history.best, interrupted)
+    curve, evals_result = history.curve, history.evals_result()
+    return Result(models[history.best](), curve, evals_result, history.best, interrupted)
 
 
 def last_model(rounds: Iterator[Round]) -> FittedModel:
@@ -155,8 +155,8 @@ class EvaluationHistory:
     Parameters
     ----------
     metric, convention
-        What is recorded and selects the model, with ties averaged; a metric that falls as rankings
-        improve (such as ``pair_error``) is minimised.
+        Metric that is recorded and selects the model, with ties averaged; a metric that falls as
+        rankings improve (such as ``pair_error``) is minimised.
     eval_sets : mapping from names to RankingData
         Validation sets, whose documents follow each other in the scores of a round. The last one
         selects. Without any, the last round is the best.
@@ -184,17 +184,16 @@ class EvaluationHistory:
         evaluators: Mapping[str, Any] | None = None,
     ) -> None:
         named = metric(metric_, convention=convention)
-        selects = named.for_selection()
-        self.metric_name, self._maximise = metric_name(metric_, named), selects.maximise
+        self.metric_name, self._maximise = metric_name(metric_, named), named.maximise
         self.smooths = smooths
         self.curve: dict[str, list[float]] = {}
         self.best = self.last = 0
-        if evaluators is None:
-            threads = thread_count(n_jobs)  # once, not in each round
+        if evaluators is None and eval_sets:
+            selects, threads = named.for_selection(), thread_count(n_jobs)
             evaluators = {
                 name: Evaluator(data, selects, n_jobs=threads) for name, data in eval_sets.items()
             }
-        self._evaluators = evaluators
+        self._evaluators = evaluators or {}
         ends = np.cumsum([data.n_documents for data in eval_sets.values()]).tolist()
         self._rows = {
             name: slice(end - data.n_documents, end)
@@ -331,7 +330,7 @@ class UserCallbacks:
     functions: Sequence[IterationCallback]
 
     def __call__(self, round_: Round) -> bool:
-        """Call all functions and return whether one of them ends the run."""
+        """Call all functions and return whether the run ends."""
         metrics = {
             name: curves[self.history.metric_name][-1]
             for name, curves in self.history.evals_result().items()
@@ -341,78 +340,33 @@ class UserCallbacks:
         return any(answers)
 
 
-@dataclass
-class Checkpointing:
-    """Write a checkpoint after every round that is due.
-
-    A checkpoint has the state of the model's run, the curves, and the best model.
-    """
-
-    history: EvaluationHistory
-    checkpoint: Checkpoint
-    best_arrays: dict[str, AnyArray] = field(default_factory=dict)
-    _best: int = 0
-
-    def __call__(self, round_: Round) -> None:
-        """Write the state if it is due."""
-        if self.history.best == round_.number != self._best:
-            self._best, self._build = round_.number, round_.model
-        if self.checkpoint.due(round_.number) and round_.state is not None:
-            arrays = {f"{_STATE}{name}": array for name, array in round_.state().items()}
-            arrays |= {**self.history.state(), **self._best_model()}
-            self.checkpoint.write(round_.number, arrays)
-
-    def _best_model(self) -> dict[str, AnyArray]:
-        if self._best == 0:  # an earlier run found it
-            return self.best_arrays
-        model = self._build()
-        arrays = {f"{_BEST}{name}": array for name, array in model.arrays().items()}
-        return {**arrays, _TEXTS: np.frombuffer(json.dumps(model.texts()).encode(), np.uint8)}
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """Contents of a checkpoint: the model's state, and its best model so far."""
-
-    round: int
-    state: dict[str, AnyArray]
-    best_arrays: dict[str, AnyArray]
-
-    @classmethod
-    def load(
-        cls, number: int, arrays: Mapping[str, AnyArray], history: EvaluationHistory
-    ) -> Resumed:
-        """Split the arrays of a checkpoint and continue ``history`` from them."""
-        history.load_state(arrays)
-        state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
-        best = {k: v for k, v in arrays.items() if k.startswith(_BEST) or k == _TEXTS}
-        return cls(number, state, best)
-
-    def best_model(self, model: Any, n_features: int) -> FittedModel:
-        """Return the best model of the earlier run."""
-        arrays = {
-            name.removeprefix(_BEST): array
-            for name, array in self.best_arrays.items()
-            if name.startswith(_BEST)
-        }
-        texts = json.loads(self.best_arrays[_TEXTS].tobytes())
-        fitted: FittedModel = model.restore(arrays, texts, n_features)
-        return fitted
-
-
-def as_checkpoint_error(error: Exception) -> DataError:
-    """Return the error for a checkpoint whose arrays this run cannot have written."""
-    return DataError(
-        f"the checkpoint does not hold what this run wrote ({type(error).__name__}: {error}); "
-        "start again in another folder."
-    )
-
-
 # --- arguments of fit --------------------------------------------------------------------------
+
+_MISNAMED = {
+    "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
+    "groups": "the query id of each row is qid=, the sizes of queries are group_sizes=",
+    "query_id": "the query id of each row is qid=",
+    "eval_group": "validation data is eval_set=(X, y, qid), with the query id of each row",
+    "eval_qid": "validation data is eval_set=(X, y, qid), with the query id of each row",
+    "valid": "validation data is eval_set=, ranking data or (X, y, qid)",
+    "validation_data": "validation data is eval_set=, ranking data or (X, y, qid)",
+    "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
+    "eval_metric": "metric= is a parameter of the ranker itself",
+    "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
+    "start": "the fitted ranker to continue from is init_model=",
+    "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
+}
+
+
+def refuse_misnamed(arguments: dict[str, Any]) -> None:
+    """Raise for unknown arguments of ``fit``; suggest the name if another library has them."""
+    for name in arguments:
+        hint = _MISNAMED.get(name, "help(Ranker.fit) lists its arguments")
+        raise UsageError(f"fit takes no argument '{name}': {hint}.")
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Raise unless ``callbacks`` is a sequence of functions; name those of other libraries."""
+    """Raise unless ``callbacks`` is a sequence of functions; callbacks of LightGBM are not."""
     if callable(callbacks) or not isinstance(callbacks, Sequence):
         raise UsageError(
             f"callbacks is a list of functions, not {type(callbacks).__name__}; write "
@@ -452,3 +406,13 @@ def progress_function(progress: Progress | bool | None, verbose: bool) -> Progre
             f"{brief(progress)}."
         )
     return progress
+
+
+@contextmanager
+def keeping_best(ranker: Any) -> Iterator[None]:
+    """Suppress Ctrl-C that ends the fit of ``ranker`` inside after some rounds."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not hasattr(ranker, "interrupted_"):
+            raise

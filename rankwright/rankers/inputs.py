@@ -1,28 +1,26 @@
 """Inputs of `fit`, `predict`, `rank` and `score`: arrays, sparse matrices, frames, RankingData.
 
-`ranking_data` converts the data of a fit. The other functions put data into the columns that a
-ranker was fitted on. `_table` reads the features of a frame for all of them, except if its grades
-and query ids are columns too: then `rankwright.data.frames` reads all columns.
+`ranking_data` converts documents with grades, `documents_of` documents without grades, and
+`features_like` features only. After a fit, a `Layout` has the columns that the ranker needs.
+`_table` reads the features of a frame; if grades and query ids are columns of the frame too,
+`rankwright.data.frames` reads all columns.
 """
 
 from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 
-from rankwright.core.dtypes import as_feature_matrix, blocks, naming_features
-from rankwright.core.order import first_of_runs
-from rankwright.core.types import F64, FittedModel, FloatMatrix
-from rankwright.data.content import query_codes, query_prints
+from rankwright.core.dtypes import as_feature_matrix, naming_features
+from rankwright.core.types import FloatMatrix
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
@@ -41,28 +39,28 @@ from rankwright.data.frames import (
     usual_column,
 )
 from rankwright.data.ranking_data import RankingData, refuse_second_columns
-from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
+from rankwright.errors import DataError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
-_LOOKED_AT = 256  # rows that show whether a model gives all the same score
 
-_HUGE = 1e150  # sums of squares of larger values overflow
-_HIDDEN = 1e-10  # smallest range of a feature, relative to its largest absolute value
+@dataclass(frozen=True)
+class Layout:
+    """Names and categories of the features that a ranker was fitted to; None if it has none."""
 
-_MISNAMED = {
-    "group": "the sizes of queries are group_sizes=, the query id of each row is qid=",
-    "groups": "the query id of each row is qid=, the sizes of queries are group_sizes=",
-    "query_id": "the query id of each row is qid=",
-    "eval_group": "validation data is eval_set=(X, y, qid), with the query id of each row",
-    "eval_qid": "validation data is eval_set=(X, y, qid), with the query id of each row",
-    "valid": "validation data is eval_set=, ranking data or (X, y, qid)",
-    "validation_data": "validation data is eval_set=, ranking data or (X, y, qid)",
-    "early_stopping_rounds": "early_stopping_rounds= is a parameter of the ranker itself",
-    "eval_metric": "metric= is a parameter of the ranker itself",
-    "categorical_feature": "categorical_feature= is a parameter of the ranker itself",
-    "start": "the fitted ranker to continue from is init_model=",
-    "weight": "weights are sample_weight= (a row each) or query_weight= (a query each)",
-}
+    names: tuple[str, ...] | list[str] | None
+    categories: AllCategories | None
+
+    @classmethod
+    def of(cls, ranker: Any) -> Layout:
+        """Return the layout of a fitted ranker."""
+        names = getattr(ranker, "feature_names_in_", None)
+        text = None if names is None else [str(name) for name in names]
+        return cls(text, getattr(ranker, "categories_", None))
+
+    def other_columns(self, columns: Sequence[Any]) -> list[str]:
+        """Return the columns of a frame that are not features; none if the features are unnamed."""
+        names = {*(self.names or map(str, columns))}
+        return [name for name in map(str, columns) if name not in names]
 
 
 def ranking_data(
@@ -75,12 +73,19 @@ def ranking_data(
     *,
     features: Any = None,
     drop: Any = (),
-    categories: AllCategories | None = None,
+    like: Layout | None = None,
+    where: str = "X",
 ) -> RankingData:
-    """Return the caller's data as RankingData; without ``qid`` all rows are one query.
+    """Return the caller's documents with grades; without ``qid`` all rows are one query.
 
-    ``features`` and ``drop`` choose the features among the columns of a frame, or of RankingData
-    with feature names. ``categories`` are the categories of columns of another type in a frame.
+    Parameters
+    ----------
+    X, y, qid, group_sizes, sample_weight, query_weight, features, drop
+        As for `Ranker.fit`.
+    like : Layout, optional
+        Features that a frame must have; its other columns are not features.
+    where : str
+        The frame, for messages.
     """
     columns = {"y": y, "qid": qid, "group_sizes": group_sizes}
     columns |= {"sample_weight": sample_weight, "query_weight": query_weight}
@@ -88,7 +93,12 @@ def ranking_data(
     if isinstance(X, RankingData):
         refuse_second_columns(**columns)
         return _selected(X, features, drop) if selects else X
-    names = frame_columns(X)
+    names, categories = frame_columns(X), None
+    if names is not None and like is not None:
+        categories = like.categories
+        if like.names is not None:
+            _refuse_missing(like.names, names, where)
+            features = like.names
     if names is None and selects:
         raise UsageError(
             f"{'drop' if features is None else 'features'}= names columns of a frame, but X is "
@@ -122,67 +132,18 @@ def ranking_data(
     return RankingData.from_arrays(table, **columns, feature_names=names, categories=coded)
 
 
-def eval_sets(
-    eval_set: Any,
-    data: RankingData,
-    read: Callable[[Any, RankingData], RankingData] | None = None,
-) -> dict[str, RankingData]:
-    """Return the caller's validation sets by name, in the columns of the training data.
-
-    A single set is called "valid"; several, in a list or tuple, "valid_0", "valid_1", ...; a
-    mapping names them. ``read`` converts a set to RankingData; by default `valid_data`.
-    """
-    if isinstance(eval_set, Mapping):
-        sets = {str(name): each for name, each in eval_set.items()}
-    elif isinstance(eval_set, list | tuple) and all(
-        isinstance(each, RankingData | tuple | list) for each in eval_set
-    ):
-        names = [f"valid_{n}" for n in range(len(eval_set))] if len(eval_set) != 1 else ["valid"]
-        sets = dict(zip(names, eval_set, strict=True))
-    else:
-        sets = {"valid": eval_set}
-    if not sets:
-        raise UsageError("eval_set is empty; give a validation set, or leave it out.")
-    return {name: (read or valid_data)(each, data) for name, each in sets.items()}
-
-
-def valid_data(eval_set: Any, data: RankingData) -> RankingData:
-    """Return the caller's validation set, in the columns of the training data."""
-    valid = eval_set
-    if isinstance(eval_set, tuple | list):
-        if len(eval_set) != 3:
-            raise UsageError(
-                "a validation set is (X, y, qid), with the query id of each row, or "
-                f"RankingData; this one has {len(eval_set)} parts."
-            )
-        valid = data_in_columns(
-            data.feature_names, *eval_set, where="the validation data", categories=data.categories
-        )
-    if not isinstance(valid, RankingData):
-        raise UsageError(
-            f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
-            "rankwright.load reads a file as RankingData."
-        )
-    valid = _in_columns(valid, data.feature_names, "the validation data")
-    if valid.n_features != data.n_features:
-        raise DataError(
-            f"the validation data has {valid.n_features} features, the training data "
-            f"{data.n_features}; give both the same columns in the same order."
-        )
-    return valid.in_categories(data.categories, "the validation set")
-
-
 def features_like(ranker: Any, X: Any) -> FloatMatrix:
     """Return the features of ``X`` in the columns the ranker was fitted on."""
     ranker._fitted()
-    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
+    layout = Layout.of(ranker)
+    expected, categories = layout.names, layout.categories
     names = X.feature_names if isinstance(X, RankingData) else frame_columns(X)
     if expected is None and names is not None:
-        numbered = default_names(ranker.n_features_in_)  # tables write features without names so
+        numbered = default_names(ranker.n_features_in_)  # in tables, if features have no names
         expected = list(numbered) if {*names} == {*numbered} else None
     features: FloatMatrix
     if isinstance(X, RankingData):
-        features = _in_columns(X, expected, "X").in_categories(categories, "X").X
+        features = in_columns(X, expected, "X").in_categories(categories, "X").X
     else:
         if names is not None and expected is not None:
             _refuse_missing(expected, names, "X")
@@ -198,30 +159,13 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
     return features
 
 
-def data_in_columns(
-    expected: Sequence[str] | None,
-    X: Any,
-    y: Any,
-    qid: Any,
-    *,
-    where: str = "X",
-    categories: AllCategories | None = None,
-) -> RankingData:
-    """Return data with grades; of a frame only the ``expected`` features."""
-    names, features = frame_columns(X), None
-    if names is not None and expected is not None:
-        _refuse_missing(expected, names, where)
-        features = [str(name) for name in expected]
-    return ranking_data(X, y, qid, features=features, categories=categories)
-
-
 def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> RankingData:
-    """Return documents to be ranked, without grades, in the columns the ranker was fitted on.
+    """Return documents without grades in the columns that the ranker was fitted to.
 
     ``qid`` and ``group`` may name columns of a frame. Query ids are found by `query_column`,
     document ids under their usual names.
     """
-    features = features_like(ranker, X)
+    features, layout = features_like(ranker, X), Layout.of(ranker)
     names = frame_columns(X)
     roles: dict[str, Any] = {"qid": qid, "group": group}
     if names is not None:
@@ -234,7 +178,7 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
                     "pass qid=[0] * len(frame) if all rows are one query."
                 )
         if _are_text(names):
-            roles["doc_id"] = usual_column("doc_id", _not_features(ranker, names))
+            roles["doc_id"] = usual_column("doc_id", layout.other_columns(names))
         for role, value in roles.items():
             if isinstance(value, str):
                 roles[role] = checked_ids(columns_of_frame(X)(value), value, role)
@@ -243,8 +187,8 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
     return RankingData.from_arrays(
         features,
         None,
-        feature_names=getattr(ranker, "feature_names_in_", None),
-        categories=getattr(ranker, "categories_", None),
+        feature_names=layout.names,
+        categories=layout.categories,
         **roles,
     )
 
@@ -254,9 +198,9 @@ def query_column(ranker: Any, X: Any) -> str | None:
     names = frame_columns(X)
     if names is None or not _are_text(names):
         return None
-    free = _not_features(ranker, names)
-    remembered = getattr(ranker, "qid_column_", None)
-    return remembered if remembered in free else usual_column("qid", free)
+    columns = Layout.of(ranker).other_columns(names)
+    training_column = getattr(ranker, "qid_column_", None)
+    return training_column if training_column in columns else usual_column("qid", columns)
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
@@ -271,10 +215,10 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
             "RankingData.from_arrays(X, y, qid=qid) makes RankingData of arrays."
         )
     ranker._fitted()
-    expected, categories = _training_names(ranker), getattr(ranker, "categories_", None)
-    label = usual_column("label", [n for n in map(str, names) if n not in (expected or ())]) or ""
+    layout = Layout.of(ranker)
+    label = usual_column("label", [n for n in map(str, names) if n not in (layout.names or ())])
     qid = qid or query_column(ranker, X)
-    data = data_in_columns(expected, X, label, qid, where="the frame", categories=categories)
+    data = ranking_data(X, label or "", qid, like=layout, where="the frame")
     return data if label else without_grades(data)
 
 
@@ -346,13 +290,13 @@ def _selected(data: RankingData, features: Any, drop: Any) -> RankingData:
     """Return ranking data with the features that ``features`` and ``drop`` choose."""
     if data.feature_names is None:
         raise UsageError(
-            "features= and drop= go by names, and these features have none; give them names with "
+            "features= and drop= are names of features, and these features have no names; use "
             "RankingData.from_arrays(..., feature_names=...)."
         )
-    return _in_columns(data, _chosen(data.feature_names, features, drop), "X")
+    return in_columns(data, _chosen(data.feature_names, features, drop), "X")
 
 
-def _in_columns(data: RankingData, names: Sequence[str] | None, where: str) -> RankingData:
+def in_columns(data: RankingData, names: Sequence[str] | None, where: str) -> RankingData:
     """Return ranking data with the features ``names``; the data if they or its names are None."""
     if names is None or data.feature_names is None or [*names] == [*data.feature_names]:
         return data
@@ -379,18 +323,6 @@ def _of_names(categories: AllCategories | None, names: Sequence[str]) -> AllCate
     return {name: values for name, values in (categories or {}).items() if name in names}
 
 
-def _training_names(ranker: Any) -> list[str] | None:
-    """Return the names of the features that a ranker was fitted on."""
-    names = getattr(ranker, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def _not_features(ranker: Any, names: Sequence[Any]) -> list[str]:
-    """Return the columns of a frame that are not features of the ranker."""
-    expected = {*(_training_names(ranker) or map(str, names))}
-    return [name for name in map(str, names) if name not in expected]
-
-
 def _are_text(names: Sequence[Any]) -> bool:
     return all(isinstance(name, str) for name in names)
 
@@ -401,7 +333,7 @@ def _refuse_missing(expected: Sequence[str], names: Sequence[Any], where: str) -
     for name in map(str, expected):
         if name not in text:
             near = difflib.get_close_matches(name, text, n=1)
-            hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename what it is"
+            hint = f"; is it '{near[0]}'? Rename it" if near else "; add it, or rename the column"
             raise DataError(
                 f"the feature {quoted(name)} of the fitted ranker is missing in {where}{hint}."
             )
@@ -432,173 +364,3 @@ def how_to_route_qid() -> str:
         "and params={'qid': qid} or fit(X, y, qid=qid); or rankwright.cross_validate(ranker, X, y, "
         "qid=qid, cv=5), which needs no setting."
     )
-
-
-def refuse_misnamed(arguments: dict[str, Any]) -> None:
-    """Raise for arguments that ``fit`` of other libraries takes, with their names here."""
-    for name in arguments:
-        hint = _MISNAMED.get(name, "help(Ranker.fit) shows what it takes")
-        raise UsageError(f"fit takes no argument '{name}': {hint}.")
-
-
-def refuse_categories(ranker: Any, data: Any) -> None:
-    """Raise if the data, or its partitions, have categories and the model takes only numbers."""
-    if not data.categories or getattr(ranker._part_of("model"), "takes_categories", False):
-        return
-    names = list(data.categories)
-    shown = ", ".join(map(quoted, names))
-    raise IncompatibleError(
-        f"model '{ranker.model_name}' of {type(ranker).__name__} takes numbers, and "
-        f"{shown} {'are categories' if len(names) > 1 else 'is a category'}; use a model of trees, "
-        f"such as LambdaMART, leave the column out with drop={names}, or encode it as numbers."
-    )
-
-
-def refuse_overflow(ranker: Any, data: RankingData) -> None:
-    """Raise for features whose squares overflow; warn of features far from 0 that hardly vary.
-
-    Models that only compare values, such as trees and rules, are exempt.
-    """
-    if getattr(ranker._part_of("model"), "compares_values", False) or not data.n_documents:
-        return
-    low, high = _ranges(data.X)
-    size = np.fmax(np.abs(low), np.abs(high))
-    for column in np.flatnonzero(size > _HUGE)[:1]:
-        raise DataError(
-            f"{_name_of(data, column)} has values of {size[column]:.3g}, whose squares overflow in "
-            f"a model '{ranker.model_name}'; divide it, take its logarithm, or use model='trees'."
-        )
-    for column in np.flatnonzero((high > low) & (high - low < _HIDDEN * size))[:1]:
-        warnings.warn(
-            f"{_name_of(data, column)} varies by {high[column] - low[column]:.3g} around "
-            f"{high[column]:.3g}, which leaves few digits to tell documents apart; subtract its "
-            "mean first.",
-            stacklevel=3,
-        )
-
-
-def _name_of(data: RankingData, column: int) -> str:
-    names = data.feature_names
-    return f"feature column {column}" if names is None else f"feature {quoted(names[column])}"
-
-
-def _ranges(X: FloatMatrix) -> tuple[F64, F64]:
-    """Return the minimum and maximum of each feature; NaN if all its values are missing."""
-    if sparse.issparse(X):
-        low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        limit = min(_HUGE, float(np.finfo(X.dtype).max))
-        far = np.flatnonzero(np.abs(X.data) > limit)  # smaller values pass the check
-        np.fmin.at(low, X.indices[far], X.data[far])
-        np.fmax.at(high, X.indices[far], X.data[far])
-        return low, high
-    low, high = np.full(X.shape[1], np.nan), np.full(X.shape[1], np.nan)
-    for block in blocks(X):
-        low = np.fmin(low, np.fmin.reduce(X[block], axis=0))
-        high = np.fmax(high, np.fmax.reduce(X[block], axis=0))
-    return low, high
-
-
-def nothing_to_rank(data: RankingData) -> str | None:
-    """Return the reason why all rankings of ``data`` are equally good, or None."""
-    present = np.count_nonzero(data.sizes)
-    if first_of_runs(data.y, data.indptr).sum() > present:
-        return None
-    if data.n_documents == present:
-        return (
-            "every query has one document; check that qid names the query of each row, not the "
-            "document"
-        )
-    if (data.y == data.y[0]).all():
-        return f"all documents have the grade {data.y[0]:g}; check the column of grades"
-    return (
-        "within each query all documents have the same grade; check the grades, and that qid "
-        "names the query of each row"
-    )
-
-
-def refuse_nothing_to_rank(data: RankingData, where: str = "") -> None:
-    """Raise if all rankings of the data are equally good."""
-    reason = nothing_to_rank(data)
-    if reason is not None:
-        raise DataError(f"nothing to rank{where}: {reason}.")
-
-
-def warn_of_equal_grades(data: RankingData) -> None:
-    """Warn if no query has two grades: there is no order to learn."""
-    if nothing_to_rank(data) is not None:
-        warnings.warn(
-            "no query has documents of different grades, so there is no order to learn; check "
-            "the grades, and that qid identifies queries, not documents.",
-            stacklevel=4,
-        )
-
-
-OPTIMISTIC = (
-    "holds the same queries as the training data, so the iteration that it selects and its metrics "
-    "are too optimistic; give it other queries."
-)
-
-
-def warn_of_training_data(
-    train: RankingData,
-    valid: RankingData | None,
-    name: str = "eval_set",
-    *,
-    stacklevel: int = 3,
-) -> None:
-    """Warn if validation data has the documents and grades of the training data."""
-    if valid is not None and has_same_queries(train, valid):
-        warnings.warn(f"{name} {OPTIMISTIC}", stacklevel=stacklevel)
-
-
-def has_same_queries(data: RankingData, other: RankingData) -> bool:
-    """Return whether both hold the same queries, in any order, with equal grades and features."""
-    if data is other:
-        return True
-    sizes = {(each.n_queries, each.n_documents, each.n_features) for each in (data, other)}
-    if len(sizes) > 1:
-        return False
-    codes, other_codes = (np.sort(query_codes(each)) for each in (data, other))
-    return bool((codes == other_codes).all())
-
-
-def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
-    """Warn of a model with the same score for documents of different grades."""
-    if hasattr(model, "scores_of"):  # a score depends on the query too
-        return
-    if getattr(model, "is_constant", None) is False:  # without scoring
-        return
-    rows = min(_LOOKED_AT, data.n_documents)
-    scores = model.scores(data.X[:rows])
-    if rows > 1 and (scores == scores[0]).all() and (data.y[:rows] != data.y[0]).any():
-        warnings.warn(
-            "the fitted model gives all documents the same score: a penalty (l2, l1) is too large, "
-            "min_child_samples too high for so few documents, or the features do not vary.",
-            stacklevel=4,
-        )
-
-
-def warn_of_cut_queries(ranker: Any, data: RankingData) -> None:
-    """Warn if a query was also in the training data, with other documents.
-
-    Folds of rows cut queries in this way, such as a plain ``cv=3`` of scikit-learn's tools.
-    """
-    training = getattr(ranker, "_fitted_queries", None)
-    if training is None:
-        return
-    ids, codes = training
-    code_of = dict(zip(ids.tolist(), codes.tolist(), strict=True))
-    shared = np.array([n for n, qid in enumerate(data.qid.tolist()) if qid in code_of], int)
-    if not len(shared):
-        return
-    part = data if len(shared) == data.n_queries else data.select(shared)
-    prints = query_prints(part, n_jobs=ranker.n_jobs)[0].tolist()
-    cut = [q for q, code in zip(part.qid.tolist(), prints, strict=True) if code_of[q] != code]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {data.n_queries} queries that are scored, such as {quoted(cut[0])}, "
-            "have other documents in the training data: folds that cut queries, such as cv=5 of "
-            "scikit-learn, overrate a ranker; use cv=rankwright.QueryFolds(5) or "
-            "rankwright.cross_validate. (If these are different queries, give them different ids.)",
-            stacklevel=3,
-        )

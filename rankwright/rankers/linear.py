@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from rankwright.core.parameters import params_of, with_params
-from rankwright.core.types import AnyArray, FittedModel, Loss, Round
-from rankwright.data.ranking_data import RankingData
+from rankwright.core.types import FittedModel, Loss, Round
 from rankwright.rankers.base import Rounds
+from rankwright.rankers.checkpointing import Resume
 from rankwright.rankers.fitting import last_model
 from rankwright.rankers.parameters import (
     LinearParameters,
@@ -17,8 +17,9 @@ from rankwright.rankers.parameters import (
     StoppingParameters,
     named_ranker,
 )
+from rankwright.rankers.preparation import FitData, FitParts
 
-_HELD = 1e6  # a C_r for which the targets equal those of the grades
+_FIXED_TARGETS = 1e6  # C_r for which all targets are the targets of the grades
 Variant = Literal["base", "multi", "margin"]
 
 
@@ -139,26 +140,20 @@ class MR(LinearParameters):
     query_weight_exponent: float = 0.0
     solver: Any = "alternating"
 
-    def _rounds(
-        self,
-        model: Any,
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,
-    ) -> Iterator[Round]:
-        if start is None and self.C_r == 0.0 and getattr(model, "takes_solver", False):
-            start = self._from_the_grades(model, data)
-        return super()._rounds(model, data, valid, start=start, resume=resume)
+    def _rounds(self, parts: FitParts, inputs: FitData, resume: Resume) -> Iterator[Round]:
+        """Return the rounds of ``model``; without C_r, from the targets of the grades."""
+        if inputs.start is None and self.C_r == 0.0 and getattr(parts.model, "takes_solver", False):
+            start = _from_the_grades(parts.loss, parts.model, inputs.data, self.n_jobs)
+            inputs = replace(inputs, start=start)
+        return super()._rounds(parts, inputs, resume)
 
-    def _from_the_grades(self, model: Any, data: RankingData) -> FittedModel:
-        """Return the model whose scores come nearest to the targets of the grades."""
-        loss: Any = self.make_loss()
-        l2 = params_of(model).get("l2")
-        model = with_params(model, {"l2": 1.0} if l2 == "auto" else {})
-        loss = replace(loss, C_r=_HELD)
-        return last_model(model.rounds(loss, data, solver="lbfgs", n_jobs=self.n_jobs))
+
+def _from_the_grades(loss: Any, model: Any, data: Any, n_jobs: int | None) -> FittedModel:
+    """Return the model whose scores are nearest to the targets of the grades."""
+    l2 = params_of(model).get("l2")
+    model = with_params(model, {"l2": 1.0} if l2 == "auto" else {})
+    loss = replace(loss, C_r=_FIXED_TARGETS)
+    return last_model(model.rounds(loss, data, solver="lbfgs", n_jobs=n_jobs))
 
 
 @named_ranker
@@ -493,7 +488,7 @@ class Domination(LinearParameters):
         A list of dicts with l1, l2, kept, zero_share and the metrics, in the order of the path. The
         selected penalty is number ``best_iteration_``, counted from 1.
         """
-        path = self._part("path", "linear")
+        path = self._attribute("path", "linear")
         if path is None:
             raise AttributeError("only solver 'coordinate' leaves a path of penalties.")
         curves = {name: curve for name, curve in self.curve_.items() if name != "loss"}

@@ -1,14 +1,14 @@
-"""Rankers of ratings: CofiRank, MMMF, and what they share: new users, recommendations, items.
+"""Rankers of ratings: CofiRank, MMMF and JRank, with recommendations and fold-in of new users.
 
-They read ratings in three forms: RankingData of `rankwright.data.ratings`, a frame with columns
-user, item and rating, or a sparse matrix of users x items in which every stored entry is a rating.
-Grades are ratings less the lowest one.
+Ratings are RankingData of `rankwright.data.ratings`, a frame with columns user, item and rating, or
+a sparse matrix of users x items in which every stored entry is a rating. Grades are the ratings
+minus the lowest rating.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.parameters import at_least, check_whole, part_name
-from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
+from rankwright.core.types import F64, I64, AnyArray, Loss
 from rankwright.data.frames import (
     checked_numbers,
     columns_of_frame,
@@ -27,15 +27,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import Ranking
 from rankwright.data.ratings import ratings_of_frame, ratings_of_matrix
 from rankwright.errors import DataError, IncompatibleError, UsageError, brief, quoted
+from rankwright.models.best_items import best_items
 from rankwright.models.factorization import FittedFactorization
+from rankwright.rankers.data_checks import warn_of_training_data
 from rankwright.rankers.inputs import (
     documents_of,
-    eval_sets,
     features_like,
     query_column,
     ranking_data,
-    valid_data,
-    warn_of_training_data,
 )
 from rankwright.rankers.parameters import (
     FactorParameters,
@@ -43,19 +42,20 @@ from rankwright.rankers.parameters import (
     named_ranker,
     parameter_group,
 )
+from rankwright.rankers.preparation import FitParts, eval_sets, valid_data
 
 
 class Recommendations(NamedTuple):
-    """The best items of each user, best first: what `CofiRank.recommend_all` returns.
+    """The best items of each user, best first: the result of `CofiRank.recommend_all`.
 
     Attributes
     ----------
     users : (m,) array
     items : (m, n) array
-        Items as they were in the ratings. At the end of a row, where fewer are left for a user,
-        None, or -1 where items are whole numbers.
+        Items as in the ratings. If a user has fewer than n items to choose from, the row ends with
+        None, or with -1 if items are whole numbers.
     scores : (m, n) float64
-        Their scores, -inf where there is no item.
+        Their scores, -inf without an item.
 
     Examples
     --------
@@ -73,12 +73,12 @@ class Recommendations(NamedTuple):
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a frame with a row per recommendation: user, rank (from 1), item and score."""
-        left = self.scores > -np.inf
+        has_item = self.scores > -np.inf
         columns = {
-            "user": np.repeat(self.users, left.sum(axis=1)),
-            "rank": np.nonzero(left)[1] + 1,
-            "item": self.items[left],
-            "score": self.scores[left],
+            "user": np.repeat(self.users, has_item.sum(axis=1)),
+            "rank": np.nonzero(has_item)[1] + 1,
+            "item": self.items[has_item],
+            "score": self.scores[has_item],
         }
         return frame_of_columns(columns, backend)
 
@@ -112,86 +112,75 @@ class Recommender(StoppingParameters):
         eval_set: Any = None,
         **more: Any,
     ) -> Self:
-        """Fit to ratings, or to documents X with grades y as every ranker does.
+        """Fit to ratings, or to documents X with grades y as other rankers.
 
         Parameters
         ----------
         X : RankingData, frame with columns user, item and rating, or sparse matrix of ratings
-            A matrix or frame that comes with ``y`` holds features instead.
+            With ``y``, a matrix or frame of features.
         item_features : array (items, features)
-            What is known of each item, in the order of the columns of X. An item without ratings
-            is then scored by its features.
+            Features of each item, in the order of the columns of X. Items without ratings are
+            scored by their features.
         eval_set : RankingData, (X, y, qid), a list of them, or a mapping from names to them
-            Validation data: selects the best iteration, and l2 where that is "auto".
+            Validation data: selects the best iteration, and l2 if it is "auto".
         **more
-            As for every ranker: qid, group_sizes, weights, init_model, progress.
+            As for other rankers: qid, group_sizes, weights, init_model, progress.
         """
         self._check()
         grouping = {name: more.pop(name, None) for name in _GROUPING}
         data, shift = _ratings(X, y, grouping)
-        sets = {} if eval_set is None else eval_sets(eval_set, data, self._valid_data)
+        sets = {} if eval_set is None else eval_sets(eval_set, data, _valid_data)
         top = float(data.present().y.max(initial=0.0)) or 1.0
         train = self._in_levels(data, top)
-        if self.levels is not None:  # its grades are no longer those of the validation data
+        if self.levels is not None:  # training data in levels no longer equals validation data
             warn_of_training_data(data, next(reversed(sets.values()), None))
         if item_features is None:
             super().fit(train, eval_set=sets or None, **more)
         else:
             side = _standardised(item_features, data)
-            wide = {name: _beside(one, side) for name, one in sets.items()}
-            super().fit(_beside(train, side), eval_set=wide or None, **more)
+            wide_sets = {name: _with_side(valid, side) for name, valid in sets.items()}
+            super().fit(_with_side(train, side), eval_set=wide_sets or None, **more)
             self.model_ = self._factors().with_side(side)
         self.model_ = replace(self._factors(), shift=shift, top=top)
         self.n_features_in_ = data.n_features
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
-        self.items_ = _own_ids(data)
+        self.items_ = _items_as_rated(data)
         return self
 
-    def _rounds(
-        self,
-        model: Any,
-        data: RankingData,
-        valid: RankingData | None,
-        *,
-        start: FittedModel | None,
-        resume: Mapping[str, AnyArray] | None,
-    ) -> Iterator[Round]:
-        self._check_factors(model)
-        return super()._rounds(model, data, valid, start=start, resume=resume)
-
-    def _check_factors(self, model: Any) -> None:
-        if not hasattr(model, "fold_in"):
+    def build(self) -> FitParts:
+        """Return the loss, the model and the solver of a fit, checked."""
+        parts = super().build()
+        if not hasattr(parts.model, "fold_in"):
             raise IncompatibleError(
                 f"{self.name} learns a vector for each user and item, which model "
-                f"'{part_name('models', model)}' does not; leave model out, or give the loss to "
-                "rankwright.Ranker with that model."
+                f"'{part_name('models', parts.model)}' does not; leave model out, or give the loss "
+                "to rankwright.Ranker with that model."
             )
+        return parts
 
     def fold_in(self, X: Any, y: Any = None, **grouping: Any) -> Self:
-        """Learn users from their ratings, given as for `fit`, with the items held as they are.
+        """Learn users from their ratings, in any form that `fit` accepts; the items are fixed.
 
-        Users that were known before are known by these ratings alone from then on.
+        These ratings replace earlier ratings of the same users.
         """
-        fitted: Any = self._factors()
-        named = {name: grouping.get(name) for name in _GROUPING}
-        data, _ = _ratings(X, y, named, shift=fitted.shift)
+        fitted = self._factors()
+        columns = {name: grouping.get(name) for name in _GROUPING}
+        data, _ = _ratings(X, y, columns, shift=fitted.shift)
         data = self._in_levels(self._columns_of(data), fitted.top)
-        model: Any = self.make_model()
-        self.model_ = model.fold_in(
-            self.make_loss(), data, fitted, n_jobs=self.n_jobs, **self.solver_for(model)
-        )
+        loss, model, solver = self.build()
+        self.model_ = model.fold_in(loss, data, fitted, solver=solver, n_jobs=self.n_jobs)
         return self
 
     def predict(self, X: Any, *, qid: Any = None) -> F64:
-        """Return a score for each row; a higher one ranks first.
+        """Return the score of each row; higher scores rank first.
 
         Parameters
         ----------
         X : RankingData, frame with columns user and item, or features as in `fit`
         qid : array or str
             The user of each row of features, or the name of its column in a frame; by default the
-            column that `rank` would use. Without one, users are not taken into account.
+            column that `rank` uses. Without it, scores do not depend on users.
         """
         fitted = self._factors()
         if isinstance(X, RankingData):
@@ -203,9 +192,7 @@ class Recommender(StoppingParameters):
             if qid is None:
                 return fitted.scores(features_like(self, X), n_jobs=self.n_jobs)
             data = documents_of(self, X, qid=qid)
-        scores = fitted.scores_of(data, n_jobs=self.n_jobs)
-        in_order: F64 = data.in_caller_order(scores)
-        return in_order
+        return np.asarray(data.in_caller_order(fitted.scores_of(data, n_jobs=self.n_jobs)))
 
     def rank(self, X: Any, **how: Any) -> Ranking:
         """Return the items of each user, best first; see `Ranker.rank`."""
@@ -222,17 +209,17 @@ class Recommender(StoppingParameters):
     ) -> tuple[AnyArray, F64]:
         """Return the best ``n`` items for a user, best first, and their scores.
 
-        Items that the user has rated are left out, unless ``rated`` is true. Items are as they were
-        in the ratings, numbers or texts (``items_``); a model read from a file has them as texts.
-        ``items`` and ``filter_items`` are those of `recommend_all`.
+        Items that the user has rated are excluded unless ``rated`` is true. Items are numbers or
+        texts as in the ratings (``items_``), or texts if the model was read from a file. See
+        `recommend_all` for ``items`` and ``filter_items``.
         """
         if user is None or (isinstance(user, Iterable) and not isinstance(user, str | bytes)):
             raise UsageError(
                 f"recommend takes one user, not {quoted(user)}; recommend_all takes several."
             )
-        found = self.recommend_all([user], n, rated=rated, items=items, filter_items=filter_items)
-        left = found.scores[0] > -np.inf
-        return found.items[0, left], found.scores[0, left]
+        best = self.recommend_all([user], n, rated=rated, items=items, filter_items=filter_items)
+        has_item = best.scores[0] > -np.inf
+        return best.items[0, has_item], best.scores[0, has_item]
 
     def recommend_all(
         self,
@@ -245,31 +232,29 @@ class Recommender(StoppingParameters):
     ) -> Recommendations:
         """Return the best ``n`` items of many users, best first.
 
-        It takes a matrix product and a partial sort, in blocks of users: a few megabytes and 32
-        bytes for each item a thread, beside the result. The result is that of `recommend` for each
-        user, to the last bit.
+        The result is identical to `recommend` for each user. Scores are computed in blocks of
+        users, so that the memory in addition to the result is a few megabytes per thread.
 
         Parameters
         ----------
         users : sequence, default None
-            The users; None: all that the ranker has seen. One that it has not seen is given the
-            biases of the items, unless `fold_in` comes first. Text where users are numbers, or
-            numbers where they are text, is refused.
+            The users; None means all users of the fit. Other users are scored by the biases of the
+            items until `fold_in` learns them. Ids must have the same type as in `fit`.
         n : int, default 10
             Number of items.
         rated : bool, default False
-            Whether items that a user has rated are among them.
+            Include items that a user has rated.
         items : sequence, default None
-            The items to choose from; None: all.
+            Items to choose from; None means all.
         filter_items : sequence, default None
-            Items to leave out for every user; those that the ranker has not seen are ignored.
+            Items to exclude for all users. Items that the ranker does not know are ignored.
 
         Returns
         -------
         Recommendations
             ``users``, and ``items`` and ``scores`` with a row for each user and ``n`` columns, or
-            as many as there are items to choose from. Where fewer are left for a user, the scores
-            at the end are -inf and the items None, or -1 where items are whole numbers.
+            fewer if there are fewer items to choose from. If a user has fewer items, the row ends
+            with scores -inf and items None, or -1 if items are whole numbers.
 
         Examples
         --------
@@ -292,47 +277,44 @@ class Recommender(StoppingParameters):
                 stacklevel=2,
             )
         columns = self._columns_among(items, filter_items)
-        best, scores = fitted.best_items(
-            rows, int(n), rated=rated, columns=columns, n_jobs=self.n_jobs
+        excluded = None if rated else (fitted.rated_begin, fitted.rated)
+        best, scores = best_items(
+            rows, int(n), fitted.parts, columns=columns, rated=excluded, n_jobs=self.n_jobs
         )
-        known = getattr(self, "feature_names_in_", np.arange(fitted.n_features))
-        own = getattr(self, "items_", known)
-        if own.dtype.kind == "u" and int(own.max(initial=0)) <= np.iinfo(np.int64).max:
-            own = own.astype(np.int64)  # which has a -1
-        whole = own.dtype.kind == "i"
-        found: AnyArray = (own if whole else own.astype(object))[best]
-        found[best < 0] = -1 if whole else None
-        return Recommendations(names, found, scores)
+        ids = getattr(self, "items_", np.array([*self._column_of_item()], object))
+        if ids.dtype.kind == "u" and int(ids.max(initial=0)) <= np.iinfo(np.int64).max:
+            ids = ids.astype(np.int64)  # which has a -1
+        is_whole = ids.dtype.kind == "i"
+        best_ids: AnyArray = (ids if is_whole else ids.astype(object))[best]
+        best_ids[best < 0] = -1 if is_whole else None
+        return Recommendations(names, best_ids, scores)
+
+    def _column_of_item(self) -> dict[str, int]:
+        """Return the column of each item by its name."""
+        names = getattr(self, "feature_names_in_", range(self._factors().n_features))
+        return {str(name): column for column, name in enumerate(names)}
 
     def _columns_among(self, items: Any, filter_items: Any) -> I64 | None:
         """Return the columns of the items to choose from, ascending; None for all."""
         if items is None and filter_items is None:
             return None
-        known = getattr(self, "feature_names_in_", np.arange(self._factors().n_features))
-        place = {str(name): number for number, name in enumerate(known.tolist())}
-        chosen = np.full(len(place), items is None)
+        column_of_item = self._column_of_item()
+        is_choice = np.full(len(column_of_item), items is None)
         for item in () if items is None else _as_ids("items", items).tolist():
-            if str(item) not in place:
+            if str(item) not in column_of_item:
                 raise DataError(
                     f"item {brief(item)} is not among the items of the ranker; leave it out of "
                     "items."
                 )
-            chosen[place[str(item)]] = True
+            is_choice[column_of_item[str(item)]] = True
         for item in () if filter_items is None else _as_ids("filter_items", filter_items).tolist():
-            chosen[place.get(str(item), [])] = False
-        return np.flatnonzero(chosen)
+            is_choice[column_of_item.get(str(item), [])] = False
+        return np.flatnonzero(is_choice)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
         return tags
-
-    def _valid_data(self, eval_set: Any, data: RankingData) -> RankingData:
-        if isinstance(eval_set, RankingData) and _differ(
-            eval_set.feature_names, data.feature_names
-        ):
-            eval_set = _with_columns(eval_set, list(data.feature_names or ()))
-        return valid_data(eval_set, data)
 
     def _factors(self) -> FittedFactorization:
         fitted = self._fitted()
@@ -346,23 +328,20 @@ class Recommender(StoppingParameters):
         return replace(data, y=np.minimum(np.floor(data.y / top * self.levels), self.levels - 1.0))
 
     def _columns_of(self, data: RankingData) -> RankingData:
-        """Return the data in the columns of the fitted model; items that it lacks have none."""
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and _differ(data.feature_names, known):
-            return _with_columns(data, list(known))
+        """Return the data in the columns of the fitted model; unknown items have no column."""
+        names = getattr(self, "feature_names_in_", None)
+        if _differ(data.feature_names, names):
+            return _with_columns(data, names)
         return replace(data, X=features_like(self, data))
 
     def _pairs(self, frame: Any) -> RankingData:
-        """Return the documents of a frame of users and items."""
-        column = columns_of_frame(frame)
+        """Return the documents of a frame of users and items; unknown items have no column."""
+        column, column_of_item = columns_of_frame(frame), self._column_of_item()
         users, items = np.asarray(column("user")), np.asarray(column("item"))
-        known = getattr(self, "feature_names_in_", np.arange(self._factors().n_features))
-        place = {str(name): number for number, name in enumerate(known.tolist())}
-        found = np.array([place.get(str(item), -1) for item in items.tolist()], np.int64)
-        begin = np.concatenate(([0], np.cumsum(found >= 0)))
-        X = sparse.csr_array(
-            (np.ones(begin[-1]), found[found >= 0], begin), shape=(len(found), len(known))
-        )
+        columns = np.array([column_of_item.get(str(i), -1) for i in items.tolist()], np.int64)
+        rows = np.flatnonzero(columns >= 0)
+        shape = len(items), len(column_of_item)
+        X = sparse.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape)
         return RankingData.from_arrays(X, None, qid=users)
 
 
@@ -476,16 +455,15 @@ class JRank(Recommender):
         return AllThreshold()
 
 
-def _as_ids(what: str, names: Any) -> AnyArray:
-    """Return names as an array; mixed ones stay what they are."""
+def _as_ids(parameter: str, names: Any) -> AnyArray:
+    """Return names as an array, of objects if their types differ."""
     if isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype != object:
         return names
-    scalar = isinstance(names, str | bytes) or getattr(names, "ndim", 1) != 1
-    if scalar or not isinstance(names, Iterable) or not all(map(_is_id, names)):
-        raise UsageError(f"{what} must be a list of names, not {quoted(names)}.")
+    is_scalar = isinstance(names, str | bytes) or getattr(names, "ndim", 1) != 1
+    if is_scalar or not isinstance(names, Iterable) or not all(map(_is_id, names)):
+        raise UsageError(f"{parameter} must be a list of names, not {quoted(names)}.")
     names = list(names)
-    same = len({type(name) for name in names}) == 1
-    return np.array(names) if same else np.array(names, object)
+    return np.array(names, None if len({*map(type, names)}) == 1 else object)
 
 
 def _is_id(name: Any) -> bool:
@@ -498,29 +476,33 @@ _GROUPING = ("qid", "group_sizes", "sample_weight", "query_weight")
 def _ratings(
     X: Any, y: Any, grouping: dict[str, Any], shift: float = np.nan
 ) -> tuple[RankingData, float]:
-    """Return ratings and what was taken off them: ``shift``, or the lowest one if that is lower."""
+    """Return ratings and the number subtracted from them: the lowest one or a lower ``shift``."""
     if isinstance(X, RankingData) or y is not None:
         return ranking_data(X, y, **grouping), np.nan
+    read: Callable[..., RankingData]
     if sparse.issparse(X):
         matrix: Any = X
-        shift = float(np.fmin(shift, _lowest(matrix.tocsr().data)))
-        return ratings_of_matrix(matrix, shift=shift), shift
-    if frame_columns(X) is not None:
-        rating = checked_numbers(columns_of_frame(X)("rating"), "rating", "rating")
-        shift = float(np.fmin(shift, _lowest(rating)))
-        return ratings_of_frame(X, shift=shift), shift
-    raise UsageError(
-        "give ratings as RankingData, as a frame with columns user, item and rating, or as a "
-        "sparse matrix of users x items; a matrix of features requires y to be passed, but the "
-        "target y is None."
-    )
-
-
-def _lowest(ratings: AnyArray) -> float:
-    """Return the lowest rating."""
-    if not len(ratings):
+        values, read = matrix.tocsr().data, ratings_of_matrix
+    elif frame_columns(X) is not None:
+        values = checked_numbers(columns_of_frame(X)("rating"), "rating", "rating")
+        read = ratings_of_frame
+    else:
+        raise UsageError(
+            "give ratings as RankingData, as a frame with columns user, item and rating, or as a "
+            "sparse matrix of users x items; a matrix of features requires y to be passed, but the "
+            "target y is None."
+        )
+    if not len(values):
         raise DataError("there are no ratings.")
-    return float(ratings.min())
+    shift = float(np.fmin(shift, values.min()))
+    return read(X, shift=shift), shift
+
+
+def _valid_data(eval_set: Any, data: RankingData) -> RankingData:
+    """Return the validation data in the columns of the training data."""
+    if isinstance(eval_set, RankingData) and _differ(eval_set.feature_names, data.feature_names):
+        eval_set = _with_columns(eval_set, data.feature_names)
+    return valid_data(eval_set, data)
 
 
 def _names_items(X: Any) -> bool:
@@ -528,55 +510,43 @@ def _names_items(X: Any) -> bool:
     return names is not None and {"user", "item"} <= set(names)
 
 
-def _differ(names: Any, known: Any) -> bool:
-    return names is not None and known is not None and list(names) != list(known)
+def _differ(names: Any, other_names: Any) -> bool:
+    return names is not None and other_names is not None and [*names] != [*other_names]
 
 
-def _with_columns(data: RankingData, known: list[str]) -> RankingData:
-    """Return the data with the columns ``known``: others are dropped, missing ones are empty."""
-    place = {name: number for number, name in enumerate(known)}
+def _with_columns(data: RankingData, names: Any) -> RankingData:
+    """Return the data with the columns ``names``; other columns are dropped, new ones empty."""
     assert data.feature_names is not None
-    target = np.array([place.get(name, -1) for name in data.feature_names], np.int64)
-    stored = sparse.coo_array(sparse.csr_array(data.X))
-    row, column = stored.coords
-    kept = target[column] >= 0
+    column = {name: number for number, name in enumerate(names)}
+    target = np.array([column.get(name, -1) for name in data.feature_names], np.int64)
+    entries = sparse.coo_array(sparse.csr_array(data.X))
+    rows, columns = entries.row, target[entries.col]
+    is_named = columns >= 0
     X = sparse.csr_array(
-        (stored.data[kept], (row[kept], target[column[kept]])),
-        shape=(data.n_documents, len(known)),
+        (entries.data[is_named], (rows[is_named], columns[is_named])),
+        shape=(data.n_documents, len(column)),
     )
-    return replace(data, X=X, feature_names=tuple(known))
+    return replace(data, X=X, feature_names=tuple(names))
 
 
-def _own_ids(data: RankingData) -> AnyArray:
-    """Return the item of each column as the caller writes it, where the documents say."""
+def _items_as_rated(data: RankingData) -> AnyArray:
+    """Return the item of each column with the type that it has in the ratings, if known."""
     if data.feature_names is None:
         return np.arange(data.n_features)
     names = np.array(data.feature_names, object)
     if data.doc_id is None:
         return names
-    rated = set(_one_of_each(data).tolist())
-    own = {str(item): item for item in rated}
-    if not own.keys() <= set(data.feature_names) or all(isinstance(item, str) for item in rated):
+    ids = set(data.doc_id.tolist())
+    id_of_name = {str(item): item for item in ids}
+    if not id_of_name.keys() <= set(data.feature_names) or all(isinstance(i, str) for i in ids):
         return names
-    whole = data.doc_id.dtype.kind in "iu"  # so are the items without ratings
-    ids = [own.get(name, int(name) if whole and _is_whole(name) else name) for name in names]
-    return np.array(ids, data.doc_id.dtype if all(map(_is_whole, names)) and whole else object)
-
-
-def _one_of_each(data: RankingData) -> AnyArray:
-    """Return the documents' ids, those of ratings once for each item: there may be millions."""
-    assert data.doc_id is not None
-    X = data.X
-    if isinstance(X, np.ndarray) or not (np.diff(X.indptr) == 1).all():
-        return data.doc_id
-    first = np.full(data.n_features, -1)
-    first[X.indices[::-1]] = np.arange(data.n_documents)[::-1]
-    once: AnyArray = data.doc_id[first[first >= 0]]
-    return once
-
-
-def _is_whole(name: str) -> bool:
-    return name.lstrip("-").isdecimal()
+    is_whole = data.doc_id.dtype.kind in "iu"  # then items without ratings are whole numbers, too
+    numbers = [name.lstrip("-").isdecimal() for name in names]
+    items = [
+        id_of_name.get(name, int(name) if is_whole and is_number else name)
+        for name, is_number in zip(names, numbers, strict=True)
+    ]
+    return np.array(items, data.doc_id.dtype if is_whole and all(numbers) else object)
 
 
 def _standardised(features: Any, data: RankingData) -> F64:
@@ -587,12 +557,11 @@ def _standardised(features: Any, data: RankingData) -> F64:
             f"(columns of X); they have shape {side.shape}."
         )
     deviation = side.std(axis=0)
-    centred: F64 = (side - side.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
-    return centred
+    return np.asarray((side - side.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0))
 
 
-def _beside(data: RankingData, side: F64) -> RankingData:
-    """Return the data with the side features of each document's item in further columns."""
+def _with_side(data: RankingData, side: F64) -> RankingData:
+    """Return the data with the features of each document's item in further columns."""
     X = sparse.csr_array(data.X)
     wide = sparse.csr_array(sparse.hstack([X, sparse.csr_array(X @ side)]))
     return replace(data, X=wide, feature_names=None)

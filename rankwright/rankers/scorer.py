@@ -11,7 +11,8 @@ from rankwright.metrics.base import AnyMetrics, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import Ranker
-from rankwright.rankers.inputs import data_in_columns, how_to_route_qid, warn_of_cut_queries
+from rankwright.rankers.data_checks import warn_of_cut_queries
+from rankwright.rankers.inputs import Layout, how_to_route_qid, ranking_data
 
 
 def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") -> Scorer:
@@ -29,7 +30,7 @@ def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") ->
         As for `rankwright.evaluate`. One metric gives a number; several give a dict, which
         scikit-learn takes as several metrics (a search then needs ``refit="ndcg@10"``).
     convention : str or Convention
-        What metrics mean where their names leave it open.
+        Convention that metrics follow.
 
     Returns
     -------
@@ -46,12 +47,12 @@ def scorer(metrics: AnyMetrics, *, convention: str | Convention = "standard") ->
     >>> rw.scorer("ndcg@10")(ranker, data.X, data.y, qid=qid) > 0.6
     True
     """
-    named_metrics(metrics, convention=convention)  # which says what is wrong with a name
+    named_metrics(metrics, convention=convention)  # raises for unknown names
     return Scorer(metrics, convention=convention)
 
 
 class Scorer(BaseEstimator):  # type: ignore[misc]
-    """What `scorer` returns: a function of an estimator, X, y and qid."""
+    """Function of an estimator, X, y and qid that returns metrics; made by `scorer`."""
 
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
@@ -60,18 +61,20 @@ class Scorer(BaseEstimator):  # type: ignore[misc]
         self.convention = convention
 
     def score(self, estimator: Any, X: Any, y: Any, *, qid: Any = None) -> float | dict[str, float]:
-        """Return the metric of what ``estimator`` predicts for X, or several by name."""
+        """Return the metric of the predictions for X, or several metrics by name."""
         if qid is None:
             raise UsageError(f"this scorer needs the query id of each row; {how_to_route_qid()}")
-        made = named_metrics(self.metrics, convention=self.convention)
+        metrics = named_metrics(self.metrics, convention=self.convention)
         if isinstance(estimator, Ranker):
-            data = data_in_columns(getattr(estimator, "feature_names_in_", None), X, y, qid)
+            data = ranking_data(X, y, qid, like=Layout.of(estimator))
             warn_of_cut_queries(estimator, data)
-            found = evaluate(data, estimator.predict(data), made, convention=self.convention)
+            values = evaluate(data, estimator.predict(data), metrics, convention=self.convention)
         else:
             scores = estimator.predict(X)
-            found = evaluate(y, scores, made, qid=qid, convention=self.convention)
-        signed = {name: value if made[name].maximise else -value for name, value in found.items()}
+            values = evaluate(y, scores, metrics, qid=qid, convention=self.convention)
+        signed = {
+            name: value if metrics[name].maximise else -value for name, value in values.items()
+        }
         return next(iter(signed.values())) if len(signed) == 1 else signed
 
     __call__ = score

@@ -89,7 +89,7 @@ def space_of(ranker: Ranker, *, fixed: Collection[str] = ()) -> dict[str, Any]:
         not searched in any case.
     """
     space = dict(ranker.search_space)
-    own_model = ranker._has_own_model()
+    own_model = ranker._fits_default_model()
     excluded = {*fixed, *(f"model__{name}" for name in fixed), *given_parameters(ranker)}
     if not own_model:
         excluded |= ranker._model_parameters()

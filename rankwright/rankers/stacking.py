@@ -5,7 +5,7 @@ are the solution of
 
     minimise over w >= 0   1/Q sum_q loss_q(sum_m w_m z_m) + k/(2 Q) sum_m (w_m - mean w)^2     (1)
 
-where the loss is RankNet's (`rankwright.losses.ranknet`), averaged over the pairs of a query and
+with the loss RankNet's (`rankwright.losses.ranknet`), averaged over the pairs of a query and
 therefore convex in w. The second term shrinks the weights towards their mean and does not affect
 their sum, which sets the slope of the loss. It counts as much as k queries: with few queries the
 weights are nearly equal, with many the data decide. L-BFGS solves (1), which has one variable for

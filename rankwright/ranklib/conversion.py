@@ -130,9 +130,7 @@ def of_one_kind(ranker: Ranker) -> Ranker:
     if isinstance(parts, PortableForest):
         made.model_ = parts
     elif isinstance(parts, PortableLinear):
-        made.model_ = FittedLinear(
-            parts.coef, parts.fill, model.n_features, intercept=parts.intercept
-        )
+        made.model_ = FittedLinear(parts.coef, parts.fill, parts.intercept)
     elif isinstance(parts, PortableNetwork):
         made.model_ = FittedNetwork(
             parts.layers, (), 0, parts.activation, parts.centre, parts.fill, model.n_features
@@ -162,7 +160,7 @@ def _fitted(body: Body, width: int) -> FittedModel:
         share = 1.0 / len(body.ensembles)
         return Forest.of_trees(width, [_forest_of(tree, width, share) for tree in body.trees])
     if isinstance(body, Terms):
-        return FittedLinear(body.coefficients(width), None, width)
+        return FittedLinear(body.coefficients(width))
     if isinstance(body, Steps):
         # [float32(x) > t] for any x, also for a float64 between two float32 numbers
         cuts = highest_rounded_to(not_above(body.thresholds)).tolist()

@@ -19,7 +19,8 @@ from rankwright.data.rankings import read_scores
 from rankwright.data.streams import atomic_text, make_folder
 from rankwright.errors import DataError, UsageError
 from rankwright.persist.model_file import load_model
-from rankwright.rankers.base import Ranker, keeping_best
+from rankwright.rankers.base import Ranker
+from rankwright.rankers.fitting import keeping_best
 from rankwright.ranklib import lists
 from rankwright.ranklib.conversion import missing_notice, ranker_of, text_of
 from rankwright.ranklib.flags import RANKERS, Flags

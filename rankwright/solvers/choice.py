@@ -7,7 +7,6 @@ that recommends another one.
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rankwright import registry
@@ -15,6 +14,7 @@ from rankwright.core.parameters import (
     both,
     check_parameters,
     either,
+    params_of,
     part_name,
     resolve_part,
     with_params,
@@ -67,7 +67,8 @@ def choose_solver(
         Seed of a solver given by name, if it has one.
     """
     named = given is None or isinstance(given, str)
-    solver = resolve_part("solvers", default_solver(loss.traits) if given is None else given)
+    traits = loss.traits
+    solver = resolve_part("solvers", default_solver(traits) if given is None else given)
     if not hasattr(solver, "solve"):
         name = part_name("solvers", solver)
         raise UsageError(
@@ -77,17 +78,18 @@ def choose_solver(
     limits = {"max_iter": max_iter, "tol": tol}
     changes = {field: value for field, value in limits.items() if value != "auto"}
     if changes and not named:
+        values = ", ".join(f"{name}={value!r}" for name, value in changes.items())
         raise UsageError(
-            f"{either(list(changes))} stands beside a solver object; give it to the solver: "
-            f"{type(solver).__name__}({', '.join(f'{k}={v!r}' for k, v in changes.items())})."
+            f"{either(list(changes))} applies only to solvers by name; pass it to the solver "
+            f"object: {type(solver).__name__}({values})."
         )
-    if named and "random_state" in field_names(solver):
+    if named and "random_state" in params_of(solver):
         changes["random_state"] = random_state
     if changes:
         solver = with_params(solver, changes)
     check_parameters(solver)
     check_fit(solver, loss)
-    if loss.traits.stochastic:
+    if traits.stochastic:
         warn_of_unused_iterations(solver, loss)
     return solver
 
@@ -103,11 +105,6 @@ def warn_of_unused_iterations(solver: Any, loss: Loss) -> None:
         )
 
 
-def field_names(part: Any) -> set[str]:
-    """Return the names of the fields of a dataclass, or an empty set for other objects."""
-    return {field.name for field in fields(part)} if is_dataclass(part) else set()
-
-
 def solver_needs(solver: Any) -> frozenset[str]:
     """Return the traits that a solver needs."""
     needs: frozenset[str] = getattr(solver, "needs", frozenset())
@@ -121,9 +118,10 @@ def steps_by_column(solver: Any) -> bool:
 
 def check_fit(solver: Any, loss: Loss) -> None:
     """Raise `IncompatibleError` unless ``loss`` has the traits that ``solver`` needs."""
-    missing = missing_traits(solver_needs(solver), loss.traits)
+    traits = loss.traits
+    missing = missing_traits(solver_needs(solver), traits)
     if missing:
-        other = _suitable_solver(loss.traits)
+        other = _suitable_solver(traits)
         advice = "No solver here minimises it." if other is None else f"Use {other}."
         raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))
 
@@ -132,16 +130,15 @@ def _suitable_solver(traits: Traits) -> str | None:
     """Return the solver to recommend for a loss, without importing further solvers."""
     has_planes = traits.convex and not traits.smooth and traits.shift_invariant
     exact = ("bundle",) if has_planes else ()
-    names = dict.fromkeys((*exact, default_solver(traits), *registry.names("solvers")))
-    return next((name for name in names if _suits(name, traits)), None)
-
-
-def _suits(name: str, traits: Traits) -> bool:
-    try:
-        kind = registry.resolve("solvers", name)
-    except PluginError:
-        return False
-    return not missing_traits(solver_needs(kind), traits)
+    names: tuple[str, ...] = (*exact, default_solver(traits), *registry.names("solvers"))
+    for name in dict.fromkeys(names):
+        try:
+            solver = registry.resolve("solvers", name)
+        except PluginError:
+            continue
+        if not missing_traits(solver_needs(solver), traits):
+            return name
+    return None
 
 
 def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:

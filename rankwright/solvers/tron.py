@@ -112,7 +112,11 @@ def _step(
         problem.hess_vec(d, Hd)
         curvature = float(d @ Hd)
         length = rz / curvature if curvature > 0.0 else math.inf
-        limit = _to_border(p, d, M, radius)
+        # The border is at the t > 0 with |p + t d|_M = radius.
+        pp, pd, dd = float(p @ (M * p)), float(p @ (M * d)), float(d @ (M * d))
+        room = max(0.0, radius * radius - pp)
+        root = math.sqrt(pd * pd + dd * room)
+        limit = room / (pd + root) if pd >= 0.0 else (root - pd) / dd
         at_border = length >= limit
         length = min(length, limit)
         p += length * d
@@ -152,14 +156,6 @@ def _along(
         else:
             high, at_high = t, steep
     return t, value
-
-
-def _to_border(p: F64, d: F64, M: F64, radius: float) -> float:
-    """Return the t > 0 with |p + t d|_M = radius."""
-    pp, pd, dd = float(p @ (M * p)), float(p @ (M * d)), float(d @ (M * d))
-    room = max(0.0, radius * radius - pp)
-    root = math.sqrt(pd * pd + dd * room)
-    return room / (pd + root) if pd >= 0.0 else (root - pd) / dd
 
 
 def _norm(g: F64, M: F64) -> float:

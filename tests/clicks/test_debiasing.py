@@ -241,8 +241,8 @@ def test_fit_learns_from_documents_that_were_never_shown_too():
     known = Propensity.power(1.0, positions=4)
     for ranker in (rw.Ranker(loss="ranknet"), rw.AdaRank(n_rounds=5)):
         seen = []
-        ranker._rounds = lambda model, data, *a, rounds=ranker._rounds, seen=seen, **more: (
-            seen.append(data) or rounds(model, data, *a, **more)
+        ranker._rounds = lambda *parts, rounds=ranker._rounds, seen=seen: (
+            seen.append(parts[1].data) or rounds(*parts)
         )
         ranker.fit(log, propensity=known)
         (data,) = seen

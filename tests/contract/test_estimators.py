@@ -152,7 +152,7 @@ def test_a_field_of_the_default_model_can_be_set_whether_the_ranker_has_it_or_no
         assert getattr(made._part_of("model"), field.name) is value
         assert made.get_params()[f"model__{field.name}"] is value
         if made.model is not None:  # nothing stands in two places
-            made._refuse_parameters_of_own_model()
+            made._refuse_parameters_of_default_model()
 
 
 def test_what_the_ranker_had_set_goes_with_the_model_that_takes_its_place():
@@ -266,7 +266,7 @@ def test_max_iter_and_tol_beside_a_solver_object_are_refused(name):
         made = ranker(name, solver=rw.solvers.LBFGS(), **{limit: value})
         if made.model_name == "factorization":
             made.set_params(loss="squared") if "loss" in made.get_params() else None
-        with pytest.raises(UsageError, match=rf"{limit} .*beside a solver object.*LBFGS\({limit}="):
+        with pytest.raises(UsageError, match=rf"{limit} .*to the solver object.*LBFGS\({limit}="):
             made.fit(DATA)
 
 

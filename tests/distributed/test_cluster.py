@@ -11,7 +11,7 @@ from small_data import small_data
 from rankwright.distributed import cluster as cluster_module
 from rankwright.distributed.cluster import Cluster, ClusterError, connected, executor
 from rankwright.distributed.fitting import fit
-from rankwright.distributed.partitions import partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.errors import MissingExtraError, UsageError
 from rankwright.rankers.base import ranker
 
@@ -20,13 +20,13 @@ DATA = small_data(queries=4, documents=3)
 
 def test_without_a_client_the_next_step_is_reported():
     with pytest.raises(UsageError, match=r"there is no Dask client: start one"):
-        partitions(DATA)
+        Partitions.of(DATA)
 
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[dask\]'"):
-        partitions(DATA)
+        Partitions.of(DATA)
 
 
 def test_the_last_client_is_taken_where_none_is_given():
@@ -36,7 +36,7 @@ def test_the_last_client_is_taken_where_none_is_given():
 
 def test_an_address_is_no_client():
     with pytest.raises(UsageError, match=r"make it with distributed\.Client\('tcp://here:1'\)"):
-        partitions(DATA, client="tcp://here:1")
+        Partitions.of(DATA, client="tcp://here:1")
 
 
 def one_more(x):
@@ -124,7 +124,7 @@ def test_errors_of_the_cluster_become_sentences_and_others_stay():
 
 def test_after_the_client_is_closed_the_next_step_is_reported():
     with distributed.Client(processes=False, dashboard_address="127.0.0.1:0") as made:
-        parts = partitions(DATA, client=made)
+        parts = Partitions.of(DATA, client=made)
         workers = executor(made)
     for use in (
         lambda: parts.map(len),

@@ -13,7 +13,7 @@ from small_data import small_data
 from rankwright.data.files import save
 from rankwright.distributed import evaluate, fit
 from rankwright.distributed.cluster import Cluster, ClusterError
-from rankwright.distributed.partitions import partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.models import Linear
 from rankwright.rankers.base import Ranker
 
@@ -65,7 +65,7 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
     for k in range(4):
         save(DATA.select(slice(3 * k, 3 * k + 3)), tmp_path / f"part-{k}.txt")
     client, running = workers(2)
-    parts = partitions(str(tmp_path / "part-*.txt"), client=client)
+    parts = Partitions.of(str(tmp_path / "part-*.txt"), client=client)
 
     def made():
         return Ranker("ranknet", Linear(tol=1e-9), solver="lbfgs")
@@ -84,7 +84,7 @@ def test_a_fit_ends_with_the_same_bits_after_a_worker_was_killed(workers, tmp_pa
 
 def test_when_the_last_worker_is_killed_the_fit_ends_with_a_sentence(workers, monkeypatch):
     client, running = workers(1)
-    parts = partitions(DATA, n_parts=2, client=client)
+    parts = Partitions.of(DATA, n_parts=2, client=client)
     monkeypatch.setattr(parts.backend, "_patience", 0.5)
     killing(monkeypatch, running, at=4)
     with pytest.raises(ClusterError, match="no worker is left on the cluster"):

@@ -10,7 +10,7 @@ import rankwright
 from rankwright.data import rankings as score_files
 from rankwright.data.rankings import Ranking
 from rankwright.distributed import evaluate, predict, rank, write_run
-from rankwright.distributed.partitions import partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, UsageError
 from rankwright.rankers.base import ranker
 
@@ -49,7 +49,7 @@ def test_scores_may_be_given(client):
 
 
 def test_scores_and_rankings_are_those_of_the_whole(fitted, client):
-    parts = partitions(DATA, n_parts=4, client=client)
+    parts = Partitions.of(DATA, n_parts=4, client=client)
     np.testing.assert_array_equal(predict(fitted, parts), fitted.predict(DATA))
     for limits in ({}, {"per_group": 1, "top": 2}):
         found = rank(fitted, parts, **limits)

@@ -13,7 +13,7 @@ from rankwright import registry
 from rankwright.data.ranking_data import concatenate
 from rankwright.distributed import fit
 from rankwright.distributed.linear import ObjectiveSpec, PartObjective
-from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.losses import loss
 from rankwright.models.linear import Linear
@@ -38,7 +38,7 @@ def composed(made, solver, **more):
 
 @pytest.fixture(scope="module")
 def parts(client):
-    return partitions(DATA, n_parts=3, client=client)
+    return Partitions.of(DATA, n_parts=3, client=client)
 
 
 @pytest.fixture(scope="module")

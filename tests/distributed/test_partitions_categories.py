@@ -6,7 +6,7 @@ import pytest
 
 import rankwright as rw
 from rankwright.distributed.fitting import fit
-from rankwright.distributed.partitions import Partitions, partitions
+from rankwright.distributed.partitions import Partitions
 from rankwright.errors import IncompatibleError
 
 SMALL = {"n_estimators": 4, "num_leaves": 7, "min_child_samples": 10}
@@ -30,7 +30,7 @@ def test_files_with_other_categories_make_the_data_of_the_whole(client, frame, t
     for number, half in enumerate((frame[:400], frame[400:])):
         part = half.assign(shop=half["shop"].cat.remove_unused_categories())
         part.to_parquet(tmp_path / f"part-{number}.parquet")
-    parts = partitions(str(tmp_path / "part-*.parquet"), client=client)
+    parts = Partitions.of(str(tmp_path / "part-*.parquet"), client=client)
     assert parts.categories["shop"].values == tuple("abcdef")
     whole = rw.RankingData.from_frame(frame, qid="qid", label="label")
     here = [part.X for part in parts.backend.results(parts.parts)]
@@ -47,5 +47,5 @@ def test_files_with_other_categories_make_the_data_of_the_whole(client, frame, t
 
 def test_a_dask_frame_has_categories(client, frame):
     dask_frames = pytest.importorskip("dask.dataframe")
-    parts = partitions(dask_frames.from_pandas(frame, npartitions=2), client=client)
+    parts = Partitions.of(dask_frames.from_pandas(frame, npartitions=2), client=client)
     assert parts.categories["shop"].values == tuple("abcdef")

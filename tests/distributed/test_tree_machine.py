@@ -1,10 +1,7 @@
 """The process beside a worker that grows trees: the same trees, and no process left behind."""
 
-import os
-import struct
-import threading
+import io
 from dataclasses import replace
-from multiprocessing import Pipe
 
 import numpy as np
 import pytest
@@ -60,13 +57,11 @@ def test_a_machine_ends_with_its_worker():
 
 
 def test_a_message_arrives_with_its_arrays_as_they_were():
-    here, there = Pipe()
-    data = small_data()
+    data, file = small_data(), io.BytesIO()
     sent = data.X, np.asfortranarray(data.X), data.X[::2], np.empty(0), data, "text"
-    sending = threading.Thread(target=send, args=(here, sent))
-    sending.start()
-    found = receive(there)
-    sending.join()
+    send(file, sent)
+    file.seek(0)
+    found = receive(file)
     for array, own in zip(sent[:4], found[:4], strict=True):
         np.testing.assert_array_equal(own, array)
         assert own.flags.writeable
@@ -74,9 +69,15 @@ def test_a_message_arrives_with_its_arrays_as_they_were():
     assert found[5] == "text"
 
 
-def test_a_message_that_breaks_off_is_the_end():
-    here, there = Pipe()
-    os.write(here.fileno(), struct.pack("!i", 8))  # the length of a message that does not come
-    here.close()
-    with pytest.raises(EOFError):
-        receive(there)
+class Unreadable:
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_a_call_that_cannot_be_read_is_an_error_and_the_next_one_is_answered():
+    machine = trees.Machine()
+    with pytest.raises(ValueError, match="no number"):
+        machine.call("listen", Unreadable())
+    with pytest.raises(AttributeError, match="listen"):
+        machine.call("listen")
+    machine.end()

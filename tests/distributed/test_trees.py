@@ -5,7 +5,6 @@ import os
 import subprocess
 import threading
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,13 +18,13 @@ from rankwright.data.ranking_data import concatenate
 from rankwright.distributed import trees
 from rankwright.distributed.cluster import ClusterError
 from rankwright.distributed.fitting import fit
-from rankwright.distributed.partitions import Partitions, largest_of_all, partitions
+from rankwright.distributed.partitions import Partitions, largest_of_all
 from rankwright.distributed.tree_machine import PartDescents
 from rankwright.distributed.trees import NetworkBrokenError, PartitionedTrees
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
 from rankwright.losses.squared import Squared
-from rankwright.models.boosting import Boost
+from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.persist.checkpoint import Checkpoint
 from rankwright.persist.model_file import load_model
@@ -58,7 +57,7 @@ def test_the_gradients_of_parts_are_those_of_the_whole(name, params):
         wholes = [(first, part) for _, first, part in parts]
     ends = np.cumsum([whole.n_documents for _, whole in wholes])[:-1]
     found = [
-        Boost.of(SMALL).start(made, whole, first_query=first, n_jobs=1).step(0, own)
+        Descent(SMALL, made, whole, first_query=first, n_jobs=1).step(0, own)
         for (first, whole), own in zip(wholes, np.split(scores, ends), strict=True)
     ]
     assert value == pytest.approx(sum(step[0] for step in found), rel=1e-12)
@@ -103,12 +102,12 @@ def test_a_process_that_does_not_start_is_not_left_behind(monkeypatch):
     def popen(command, **options):
         started.append(plain([command[0], "-c", "import time; time.sleep(60)"], **options))
         started[0].stdout.close()
-        started[0].stdout = io.BytesIO()  # no port comes
+        started[0].stdout = io.BytesIO()  # no result comes
         return started[0]
 
     monkeypatch.setattr(trees.subprocess, "Popen", popen)
     machine = trees.Machine()
-    with pytest.raises(NetworkBrokenError, match="did not start"):
+    with pytest.raises(NetworkBrokenError, match="the process beside a worker ended"):
         machine.call("listen")
     machine.end()
     assert started[0].returncode is not None
@@ -119,28 +118,6 @@ def test_a_call_of_a_process_that_was_ended_before_it_began_says_so():
     machine.end()
     with pytest.raises(NetworkBrokenError, match="the process beside a worker ended"):
         machine.call("listen")
-
-
-def test_a_machine_that_comes_after_the_end_of_its_run_is_ended(monkeypatch):
-    made = []
-
-    class Late:
-        ended = False
-
-        def __init__(self):
-            made.append(self)
-            trees.end_machine("run", SimpleNamespace(address="tcp://here:1"))
-
-        def end(self):
-            self.ended = True
-
-    monkeypatch.setattr(trees, "Machine", Late)
-    monkeypatch.setattr(trees, "_worker_address", lambda: "tcp://here:1")
-    monkeypatch.setattr(trees, "_ended", set())
-    with pytest.raises(NetworkBrokenError, match="given up before it began"):
-        trees.start_machine("run")
-    assert made[0].ended
-    assert trees.MACHINES == {}
 
 
 # --- on a cluster ------------------------------------------------------------------------------
@@ -156,7 +133,7 @@ def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
         )
 
     one = fresh().fit(data, eval_set=valid)
-    two = fit(fresh(), partitions(data, client=client, n_parts=3), valid)
+    two = fit(fresh(), Partitions.of(data, client=client, n_parts=3), valid)
     np.testing.assert_allclose(two.predict(valid), one.predict(valid), rtol=1e-7)
     np.testing.assert_allclose(two.curve_["loss"], one.curve_["loss"], rtol=1e-7)
     assert two.curve_["valid ndcg@10"] == pytest.approx(one.curve_["valid ndcg@10"], abs=1e-9)
@@ -167,7 +144,7 @@ def test_two_workers_fit_the_ranker_of_one_process(client, tmp_path):
 
 
 def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_path, monkeypatch):
-    parts = partitions(small_data(), client=client, n_parts=2)
+    parts = Partitions.of(small_data(), client=client, n_parts=2)
 
     def fresh():
         return ranker("intervalrank", n_estimators=6, num_leaves=4, subsample=0.8)
@@ -193,7 +170,7 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
     assert resumed.resumed_from_ == 4
     assert as_bytes(resumed.model_) == as_bytes(whole.model_)
     assert resumed.curve_ == whole.curve_
-    other = partitions(small_data(), client=client, n_parts=3)
+    other = Partitions.of(small_data(), client=client, n_parts=3)
     with pytest.raises((UsageError, DataError), match="training data"):
         fit(fresh(), other, checkpoint=Checkpoint(folder, every=2, resume=True))
 
@@ -202,7 +179,7 @@ def test_a_run_that_is_given_up_names_its_checkpoint_and_is_resumed(client, tmp_
 def test_a_run_that_ended_early_is_resumed_to_the_same_trees(every, machines, client, tmp_path):
     data, valid = small_data(), small_data(seed=1)
     noise = replace(valid, y=np.random.default_rng(0).permutation(valid.y))
-    parts = partitions(data, client=client, n_parts=machines)
+    parts = Partitions.of(data, client=client, n_parts=machines)
 
     def run(**kept):
         made = ranker("gbdt", n_estimators=30, num_leaves=4, early_stopping_rounds=3)
@@ -220,13 +197,13 @@ def test_a_run_that_ended_early_is_resumed_to_the_same_trees(every, machines, cl
 def test_a_loss_of_the_users_own_script_goes_to_the_machines(client):
     scope = {"__name__": "__main__", "Squared": Squared}
     exec("class Own(Squared):\n    pass\n", scope)  # noqa: S102
-    parts = partitions(small_data(queries=8), client=client, n_parts=1)
+    parts = Partitions.of(small_data(queries=8), client=client, n_parts=1)
     own = grown(SMALL, scope["Own"](), parts)
     assert as_bytes(own) == as_bytes(grown(SMALL, Squared(), parts))
 
 
 def test_bins_are_made_of_all_rows_or_of_about_as_many_as_they_need(client, monkeypatch):
-    data = partitions(small_data(), client=client, n_parts=2)
+    data = Partitions.of(small_data(), client=client, n_parts=2)
     assert trees._bin_sample(data).result().shape == (600, 6)
     monkeypatch.setattr(trees, "BIN_ROWS", 60)
     sample = trees._bin_sample(data).result()
@@ -239,7 +216,7 @@ def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
     begun = []
     begin = trees.TreeNetwork._begin
     monkeypatch.setattr(trees.TreeNetwork, "_begin", lambda *args: (begun.append(1), begin(*args)))
-    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    parts = Partitions.of(small_data(queries=8), client=client, n_parts=2)
     scope = {"__name__": "__main__", "Squared": Squared}
     broken = "def bind(self, data, n_jobs=None):\n        raise ZeroDivisionError('mine')\n"
     exec(f"class Broken(Squared):\n    {broken}", scope)  # noqa: S102
@@ -250,7 +227,7 @@ def test_an_error_that_would_come_again_is_raised_at_once(client, monkeypatch):
 
 
 def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
-    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    parts = Partitions.of(small_data(queries=8), client=client, n_parts=2)
     monkeypatch.setattr(trees, "PATIENCE", 0.1)
     monkeypatch.setattr(trees, "_threads", lambda _: {})
     with pytest.raises(ClusterError) as error:
@@ -262,7 +239,7 @@ def test_without_any_worker_the_run_ends_with_a_sentence(client, monkeypatch):
 
 
 def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
-    parts = partitions(small_data(queries=8), client=client, n_parts=2)
+    parts = Partitions.of(small_data(queries=8), client=client, n_parts=2)
     network = trees.TreeNetwork(SMALL, loss("squared"), parts, 0, 1, None)
 
     class Never:
@@ -276,7 +253,7 @@ def test_parts_are_not_waited_for_where_a_worker_was_lost(client, monkeypatch):
 
 
 def test_lbfgs_directions_are_refused(client):
-    parts = partitions(small_data(queries=4), client=client, n_parts=1)
+    parts = Partitions.of(small_data(queries=4), client=client, n_parts=1)
     with pytest.raises(UsageError, match="direction='lbfgs' needs the gradients of all"):
         grown(replace(SMALL, direction="lbfgs"), loss("squared"), parts)
 
@@ -292,7 +269,7 @@ def test_a_worker_killed_while_trees_grow_is_done_without(monkeypatch):
         ) as cluster,
         Client(cluster) as client,
     ):
-        parts = partitions(data, client=client, n_parts=4)
+        parts = Partitions.of(data, client=client, n_parts=4)
         victim = min(client.run(os.getpid).values())
 
         rounds = []

@@ -102,7 +102,9 @@ def _run_blocks(page, folder, names, until_the_end):
         elif block.language == "python":
             file = folder / f"block{number}.py"  # kernels are cached by the file they stand in
             file.write_text("\n" * (block.line - 1) + block.text, encoding="utf-8")
-            printed += run_python(file, names)
+            with redirect_stdout(StringIO()) as said:
+                exec(compile(file.read_text(), str(file), "exec"), names)  # noqa: S102
+            printed += said.getvalue()
         elif block.language in SHELL:
             for command in block.commands:
                 if command.startswith("rankwright serve ") and command.endswith(" &"):
@@ -116,22 +118,6 @@ def _run_blocks(page, folder, names, until_the_end):
             same = OutputChecker().check_output(block.text, printed, rules)
             assert same, f"{page.name}, line {block.line}: what is printed is\n{printed}"
             printed = ""
-
-
-def run_python(file, names, attempts=2):
-    """Run a block and return its output; repeat it if a process of torch aborted at its exit.
-
-    A few of a hundred processes with a gloo group end with "terminate called without an active
-    exception" after their work is done.
-    """
-    try:
-        with redirect_stdout(StringIO()) as said:
-            exec(compile(file.read_text(), str(file), "exec"), names)  # noqa: S102
-    except Exception as error:
-        if type(error).__name__ != "ProcessExitedException" or attempts == 1:
-            raise
-        return run_python(file, names, attempts - 1)
-    return said.getvalue()
 
 
 def run_curl(command, server):

@@ -118,7 +118,7 @@ IN_PYTHON = [
     ("gave sizes of queries as qid", lambda: fit(qid=[5] * 8)),
     ("wrote group= as in LightGBM", lambda: gbdt().fit(X, Y, group=[5] * 8)),
     (
-        "gave each document its own qid",
+        "gave each document a different qid",
         lambda: fit(ranker=rw.LinearRegression(), qid=np.arange(N)),
     ),
     ("gave labels as text", lambda: fit(y=np.array(["good", "bad"] * (N // 2)))),
@@ -177,7 +177,7 @@ IN_PYTHON = [
     ("wrote ndcg10", lambda: fit(ranker=gbdt(metric="ndcg10"))),
     ("wrote a metric's name in full", lambda: fit(ranker=gbdt(metric="precision@10"))),
     ("asked for ndcg@0", lambda: fit(ranker=gbdt(metric="ndcg@0"))),
-    ("named a convention that is none", lambda: fit(ranker=gbdt(convention="letor"))),
+    ("misspelt a convention", lambda: fit(ranker=gbdt(convention="letor"))),
     ("asked for 0 threads", lambda: fit(ranker=gbdt(n_jobs=0))),
     (
         "set a penalty so large that nothing is learnt",
@@ -410,7 +410,7 @@ ON_THE_COMMAND_LINE = [
     ("gave a parameter of the wrong kind", f"{SMALL} --set n_estimators=ten"),
     ("gave early stopping as a word", f"{SMALL} --set early_stopping_rounds=abc"),
     ("gave a number as the metric that selects", f"{SMALL} --set metric=5"),
-    ("set what has an option of its own", f"{SMALL} --set seed=3"),
+    ("set a parameter that has an option", f"{SMALL} --set seed=3"),
     ("gave an option and its setting", f"{SMALL} --metric map --set metric=map"),
     ("gave a parameter out of range", f"{SMALL} --set learning_rate=-1"),
     ("wrote a setting without =", f"{SMALL} --set n_estimators:5"),
@@ -418,7 +418,7 @@ ON_THE_COMMAND_LINE = [
     ("wrote ndcg10", f"{SMALL} --metric ndcg10"),
     ("wrote a metric's name in full", f"{SMALL} --metric precision@10"),
     ("asked for ndcg@0", f"{SMALL} --metric ndcg@0"),
-    ("named a convention that is none", f"{SMALL} --convention letor"),
+    ("misspelt a convention", f"{SMALL} --convention letor"),
     ("asked for 0 threads", f"{SMALL} --threads 0"),
     ("gave --save a folder that is not there", f"{TRAIN} --train train.txt --save no/m.rw"),
     ("save to a device or pipe", f"{TRAIN} --train train.txt --save pipe"),
@@ -451,7 +451,7 @@ WARNED = [
     ("gave the same grade to all", f"{TRAIN} --train equal.txt"),
 ]
 REMARKED = [
-    ("have data of one query alone", "inspect one-query.txt"),
+    ("have data of a single query", "inspect one-query.txt"),
     ("have files whose order tells the grades", "inspect sorted.txt"),
     ("have grades in which 0 is the best", "inspect reversed.txt"),
 ]

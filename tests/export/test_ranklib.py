@@ -16,7 +16,7 @@ from rankwright.ranklib.model_text import Tree
 
 
 def linear_regression(coef):
-    return holding("linear_regression", FittedLinear(np.array(coef), None, len(coef)))
+    return holding("linear_regression", FittedLinear(np.array(coef)))
 
 
 def test_linear_regression_has_its_constant_under_0(tmp_path):

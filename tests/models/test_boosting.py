@@ -5,14 +5,19 @@ from small_data import small_data
 from rankwright.losses.query_offset import QueryOffset
 from rankwright.losses.ranknet import RankNet
 from rankwright.losses.squared import Squared
-from rankwright.models.boosting import Boost
+from rankwright.models.boosting import Descent
+from rankwright.models.trees import Trees
 
 DATA = small_data(sample_weight=np.random.default_rng(0).random(600) + 0.1)
 N = DATA.n_documents
 
 
-def start(boost=None, **more):
-    return (boost or Boost()).start(Squared(), DATA, **more)
+def model(**parameters):
+    return Trees(**{"colsample_bytree": 1.0, **parameters})
+
+
+def start(trees=None, **more):
+    return Descent(trees or model(), Squared(), DATA, **more)
 
 
 def test_a_round_gives_the_loss_its_gradient_and_its_curvature():
@@ -32,30 +37,30 @@ def test_sums_of_gradients_are_exact_in_any_order():
 
 
 def test_constant_leaves_ignore_the_curvature_of_the_loss():
-    _, _, curvature = start(Boost(leaves="constant")).step(0, np.zeros(N))
+    _, _, curvature = start(model(leaves="constant")).step(0, np.zeros(N))
     np.testing.assert_allclose(curvature, DATA.sample_weight, rtol=1e-6)
 
 
 def test_rows_queries_and_columns_of_a_round_depend_on_seed_and_round_alone():
-    boost = Boost(subsample=0.5, query_fraction=0.5, colsample_bytree=0.5)
+    trees = model(subsample=0.5, query_fraction=0.5, colsample_bytree=0.5)
     scores = np.ones(N) * 9.0
-    a, b = start(boost), start(boost)
+    a, b = start(trees), start(trees)
     b.step(0, scores)
     for t in (0, 1):
         assert (a.step(t, scores)[1] == b.step(t, scores)[1]).all()
         assert (a.columns(t) == b.columns(t)).all()
     assert (a.step(0, scores)[1] != a.step(1, scores)[1]).any()
-    assert (a.step(0, scores)[1] != start(boost, seed=1).step(0, scores)[1]).any()
+    assert (a.step(0, scores)[1] != start(trees, seed=1).step(0, scores)[1]).any()
 
 
 def test_documents_that_are_not_drawn_have_neither_gradient_nor_curvature():
-    _, gradient, curvature = start(Boost(subsample=0.3)).step(0, np.ones(N) * 9.0)
+    _, gradient, curvature = start(model(subsample=0.3)).step(0, np.ones(N) * 9.0)
     assert ((gradient == 0) == (curvature == 0)).all()
     assert 0.2 < (gradient != 0).mean() < 0.4
 
 
 def test_whole_queries_are_drawn():
-    _, gradient, _ = start(Boost(query_fraction=0.5)).step(0, np.ones(N) * 9.0)
+    _, gradient, _ = start(model(query_fraction=0.5)).step(0, np.ones(N) * 9.0)
     sampled = (gradient != 0).reshape(DATA.n_queries, -1)
     assert (sampled.all(axis=1) | ~sampled.any(axis=1)).all()
 
@@ -63,7 +68,7 @@ def test_whole_queries_are_drawn():
 def test_a_run_samples_if_any_share_is_below_1():
     assert not start().samples
     for name in ("subsample", "query_fraction", "colsample_bytree"):
-        assert start(Boost(**{name: 0.5})).samples
+        assert start(model(**{name: 0.5})).samples
 
 
 def test_the_best_constant_of_squared_error_is_the_weighted_mean():
@@ -71,9 +76,9 @@ def test_the_best_constant_of_squared_error_is_the_weighted_mean():
     assert start().best_constant() == pytest.approx(mean)
 
 
-def descend(boost, loss, rounds, rate):
+def descend(trees, loss, rounds, rate):
     """Values of the loss along steps that are followed to the letter."""
-    run, scores, values = boost.start(loss, DATA), np.zeros(N), []
+    run, scores, values = Descent(trees, loss, DATA), np.zeros(N), []
     for t in range(rounds):
         value, gradient, curvature = run.step(t, scores)
         scores = scores - rate * gradient / curvature
@@ -82,22 +87,22 @@ def descend(boost, loss, rounds, rate):
 
 
 def test_the_lbfgs_direction_begins_as_the_gradient():
-    plain = start(Boost(leaves="constant")).step(0, np.zeros(N))
-    quasi = start(Boost(leaves="constant", direction="lbfgs")).step(0, np.zeros(N))
+    plain = start(model(leaves="constant")).step(0, np.zeros(N))
+    quasi = start(model(leaves="constant", direction="lbfgs")).step(0, np.zeros(N))
     for a, b in zip(plain, quasi, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-6)
 
 
 def test_the_lbfgs_direction_is_the_gradient_where_the_curvature_is_exact():
-    run = start(Boost(direction="lbfgs"))
+    run = start(model(direction="lbfgs"))
     scores = -0.3 * run.step(0, np.zeros(N))[1].astype(float)
     np.testing.assert_allclose(run.step(1, scores)[1], start().step(1, scores)[1], rtol=1e-5)
 
 
 def test_the_lbfgs_direction_goes_further_where_the_curvature_is_overstated():
     loss = RankNet(normalize=True)  # curves far less than the 1 of constant leaves
-    quasi = descend(Boost(leaves="constant", direction="lbfgs"), loss, 20, 0.5)
-    plain = descend(Boost(leaves="constant"), loss, 20, 0.5)
+    quasi = descend(model(leaves="constant", direction="lbfgs"), loss, 20, 0.5)
+    plain = descend(model(leaves="constant"), loss, 20, 0.5)
     assert (np.diff(quasi) < 0).all()
     assert quasi[-1] < 0.5 * plain[-1]
 
@@ -107,7 +112,7 @@ def test_a_shift_of_a_query_is_no_news_to_the_lbfgs_direction():
     shifts = np.repeat(np.arange(DATA.n_queries), DATA.sizes) * 10.0
     directions = []
     for shift in (0.0, shifts):
-        run = Boost(direction="lbfgs").start(QueryOffset(), DATA)
+        run = Descent(model(direction="lbfgs"), QueryOffset(), DATA)
         scores = -0.3 * run.step(0, np.zeros(N))[1].astype(float)
         directions.append(run.step(1, scores + shift)[1])
     np.testing.assert_allclose(directions[0], directions[1], atol=1e-5)

@@ -10,6 +10,7 @@ from scipy import sparse
 from small_data import small_data
 
 from rankwright import load, ranker
+from rankwright.core.parameters import check_parameters
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.along_line import MetricLine
@@ -51,7 +52,7 @@ def reached(name, coef, data=DATA):
 @pytest.mark.parametrize("name", ["ndcg@5", "map", "mrr", "err@5", "p@3", "kendall"])
 def test_it_never_ends_below_its_start_and_no_pass_goes_down(name, steps):
     start = np.array([0.1, -0.3, 0.2, 0.2, -0.2])
-    rounds = rounds_of(name, start=FittedLinear(start, None, 5), steps=steps)
+    rounds = rounds_of(name, start=FittedLinear(start), steps=steps)
     coef = rounds[-1].model().coef
     assert reached(name, coef) >= reached(name, start)
     assert (np.diff(losses_of(rounds)) <= 0.0).all()
@@ -145,7 +146,7 @@ def test_sparse_features_give_the_same_weights():
 )
 def test_wrong_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        CoordinateAscent(**parameters).check()
+        check_parameters(CoordinateAscent(**parameters))
 
 
 @pytest.mark.parametrize("own", [{}, {"steps": "ranklib", "scale": False}])
@@ -208,7 +209,7 @@ def test_of_equally_good_places_the_nearest_is_taken_and_none_if_nothing_is_bett
 
 @pytest.mark.parametrize("name", ["map", "err@5", "mrr"])
 def test_a_metric_that_is_not_a_sum_over_ranks_takes_ranklibs_steps(name):
-    start = FittedLinear(np.array([0.1, -0.3, 0.2, 0.2, -0.2]), None, 5)
+    start = FittedLinear(np.array([0.1, -0.3, 0.2, 0.2, -0.2]))
     ranklib = climb(name, start=start, steps="ranklib")
     for steps in ("auto", "exact"):
         assert (climb(name, start=start, steps=steps).coef == ranklib.coef).all()

@@ -15,8 +15,10 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric
 from rankwright.metrics.evaluation import evaluate
+from rankwright.models.coordinate_ascent import CoordinateAscent
 from rankwright.models.expression import Expression, FittedExpression
 from rankwright.models.formula import BINARY, UNARY, columns_of, size, text
+from rankwright.rankers.base import ranker
 from rankwright.rankers.fitting import last_model
 
 X1, X2, X3 = ("x", 0), ("x", 1), ("x", 2)
@@ -39,7 +41,8 @@ leaves = st.one_of(
 formulas = st.recursive(
     leaves,
     lambda part: st.one_of(
-        st.tuples(st.sampled_from(UNARY), part), st.tuples(st.sampled_from(BINARY), part, part)
+        st.tuples(st.sampled_from([*UNARY]), part),
+        st.tuples(st.sampled_from([*BINARY]), part, part),
     ),
     max_leaves=15,
 )
@@ -216,6 +219,15 @@ def test_it_says_what_it_goes_by_and_reads_back():
     again = Expression.restore(model.arrays(), model.texts(), 6)
     assert (again.scores(data.X) == model.scores(data.X)).all()
     assert (again.formula, again.describe("abcdef")) == (model.formula, model.describe("abcdef"))
+
+
+@pytest.mark.parametrize("names", [None, tuple("abcdef")])
+def test_a_ranker_has_the_text_of_its_formula(names):
+    data = replace(small_data(), feature_names=names)
+    fitted_ranker = ranker("rankgp", population=30, n_generations=2, random_state=0).fit(data)
+    assert fitted_ranker.formula_ == text(fitted_ranker.model_.formula, names)
+    with pytest.raises(AttributeError, match="only a formula model has this"):
+        ranker("rankgp", model=CoordinateAscent()).fit(data).formula_  # noqa: B018
 
 
 def test_a_formula_of_features_that_are_not_there_is_refused():

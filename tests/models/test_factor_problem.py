@@ -45,9 +45,9 @@ def test_scores_and_penalty_are_those_of_the_formula():
 def test_a_user_who_is_not_there_has_the_biases_alone():
     data = some_data()
     problem = problem_of("squared", data)
-    U, level, V, b = problem.parts(point(problem))
-    no_user = np.full(USERS, -1)
-    assert factor_scores(data, no_user, U, level, V, b) == pytest.approx(data.X @ b)
+    parts = problem.parts(point(problem))
+    scores = factor_scores(data.X, data.indptr, np.full(USERS, -1), parts)
+    assert scores == pytest.approx(data.X @ parts[-1])
 
 
 SIDES = pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from small_data import small_data
 
 from rankwright import registry
+from rankwright.core.parameters import check_parameters
 from rankwright.data.files import load
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -195,10 +196,10 @@ def test_a_start_counts_in_the_weights_of_the_queries():
 
 
 def test_wrong_words_are_refused():
-    with pytest.raises(UsageError, match="there is no weights 'runing'; did you mean running"):
-        FeatureSum(weights="runing").check()
+    with pytest.raises(UsageError, match="not 'runing'; did you mean running"):
+        check_parameters(FeatureSum(weights="runing"))
     with pytest.raises(UsageError, match="n_rounds must be 1 or more"):
-        FeatureSum(n_rounds=0).check()
+        check_parameters(FeatureSum(n_rounds=0))
 
 
 def selection_sort(values):

@@ -9,7 +9,8 @@ from small_data import small_data
 
 from rankwright.errors import DataError
 from rankwright.losses.squared import Squared
-from rankwright.models.forest import Forest, mean_of, node_means
+from rankwright.models.bagged_trees import mean_of
+from rankwright.models.forest import Forest, node_means
 from rankwright.models.forest_scoring import CATEGORY, EXACT_LEFT, NAN_LEFT
 from rankwright.models.trees import Trees
 from rankwright.rankers.fitting import last_model
@@ -31,15 +32,14 @@ def test_trees_cut_and_joined_again_are_the_same(forest):
     parts = [forest.select(0, 2), forest.select(2, 3), forest.select(3, 6)]
     joined = replace(parts[0].join(parts[1:]), n_rounds=6)
     assert as_bytes(joined) == as_bytes(forest)
-    assert forest.truncate(2).n_rounds == 2
-    none = forest.truncate(0)
+    assert forest.select(0, 2).n_rounds == 2
+    none = forest.select(0, 0)
     assert none.n_trees == 0
     assert (none.scores(X) == forest.offset).all()
     assert as_bytes(Forest.restore(none.arrays(), {}, 3)) == as_bytes(none)
 
 
 def test_scaled_forests_and_means(forest):
-    np.testing.assert_allclose(forest.scaled(-2.0).scores(X), -2.0 * forest.scores(X))
     np.testing.assert_allclose(mean_of([forest] * 3).scores(X), forest.scores(X))
     odd = replace(forest, base=0.25, scale=3.0, is_mean=True)
     np.testing.assert_allclose(odd.as_sum().scores(X), odd.scores(X))

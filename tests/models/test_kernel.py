@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels, polynomial_kernel, rbf_kernel
 from small_data import small_data
 
+from rankwright.core.parameters import check_parameters
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses import loss
@@ -24,7 +25,7 @@ def rounds(data=DATA, chosen=HINGE, valid=None, **options):
     """Return the rounds of a model; parameters of `Kernel.rounds` are passed to it."""
     given = {name: options.pop(name, None) for name in ("solver", "start", "n_jobs")}
     model = Kernel(**{"l2": 0.1, **options})
-    model.check()
+    check_parameters(model)
     return list(model.rounds(chosen, data, valid, random_state=3, **given))
 
 
@@ -217,7 +218,7 @@ def test_losses_with_kinks_come_to_their_optimum_by_cutting_planes():
 @pytest.mark.parametrize(
     ("params", "error", "sentence"),
     [
-        ({"kernel": "rfb"}, UsageError, "there is no kernel 'rfb'; did you mean rbf"),
+        ({"kernel": "rfb"}, UsageError, "kernel must be a function, 'rbf'.* not 'rfb'"),
         ({"gamma": 0.0}, UsageError, "gamma must be above 0"),
         ({"degree": 0}, UsageError, "degree must be 1 or more"),
         ({"kernel": "precomputed"}, DataError, "40 rows and 3 columns"),

@@ -8,7 +8,7 @@ import pytest
 from forests import as_bytes
 
 from rankwright.errors import DataError
-from rankwright.models.forest import mean_of
+from rankwright.models.bagged_trees import mean_of
 from rankwright.models.lightgbm_text import (
     check_head,
     is_whole,
@@ -53,7 +53,7 @@ def test_a_text_comes_back_with_the_same_numbers_and_the_scores_of_lightgbm(para
 
 def test_the_first_trees_score_like_the_first_rounds():
     booster = grown(0)
-    first = read(booster).truncate(2)
+    first = read(booster).select(0, 2)
     assert first.n_trees == 2
     assert (first.booster.predict(X) == booster.predict(X, num_iteration=2)).all()
     assert as_bytes(first.join([read(booster).select(2, 3)])) == as_bytes(read(booster))

@@ -214,7 +214,7 @@ def test_whole_data_is_not_copied():
 def test_the_sentence_names_the_column_and_the_way_out():
     with pytest.raises(DataError, match=r"column 1 has missing .* a kernel model .*missing='mean'"):
         filled(X, None, "kernel")
-    with pytest.raises(DataError, match=r"column 1 .* a factorization model .* leave those rows"):
+    with pytest.raises(DataError, match=r"column 1 .* a factorization model .* drop these rows"):
         without_gaps(X, "factorization")
     with pytest.raises(UsageError, match="missing must be 'mean', 'zero' or None"):
         fill_values(X, "median")

@@ -15,15 +15,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, MissingExtraError, UsageError
 from rankwright.losses import loss
 from rankwright.models import network_training
-from rankwright.models.network import Network, _in_seeded_order
+from rankwright.models.network import Network, Scaling, _in_seeded_order
 from rankwright.models.network_training import (
     Chunks,
-    GpuScorer,
     Net,
-    Scaling,
     Trainer,
     batch_loss,
     choose_device,
+    gpu_scorer,
     runs_of_queries,
     torch_settings,
 )
@@ -66,7 +65,8 @@ def trainer(name, heads=0, data=DATA, **parameters):
     n = data.n_features
     scaling = Scaling(np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n))
     has_bias = not loss(name).traits.shift_invariant
-    net = Net(network, network._first_weights(n, 3, None), output_bias=has_bias, device="cpu")
+    weights = network._first_weights(scaling, 3, None)
+    net = Net(network, weights, output_bias=has_bias, device="cpu")
     rows, bound = np.arange(data.n_documents), batch_loss(loss(name), data, "cpu", n_jobs=1)
     return Trainer(network, net, bound, data.X, rows, data.indptr, scaling, seed=0, n_jobs=1)
 
@@ -77,6 +77,12 @@ def fitted_by(made):
     return made._network._fitted(made.weights(), made._chunks.scaling, mean, None)
 
 
+def batch_grad(made, t, batch):
+    """The loss of a batch of one chunk, and its gradient in each parameter."""
+    made.batch_grad(t, batch)
+    return made._values[batch].item(), [parameter.grad.clone() for parameter in made.parameters]
+
+
 # --- the gradient --------------------------------------------------------------------------------
 
 
@@ -84,7 +90,7 @@ def fitted_by(made):
 @pytest.mark.parametrize("name", ["ranknet", "squared"])
 def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads):
     made = trainer(name, heads)
-    _, gradient = made.batch_grad(0, 0)
+    _, gradient = batch_grad(made, 0, 0)
     step = 1e-6
     for parameter, own in zip(made.parameters, gradient, strict=True):
         flat, found = parameter.detach().reshape(-1), own.reshape(-1)
@@ -92,7 +98,7 @@ def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads)
             sides = []
             for sign in (1.0, -2.0):
                 flat[k] += sign * step
-                sides.append(made.batch_grad(0, 0)[0])
+                sides.append(batch_grad(made, 0, 0)[0])
             flat[k] += step
             expected = (sides[0] - sides[1]) / (2 * step)
             assert found[k].item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
@@ -100,9 +106,9 @@ def test_the_gradient_of_every_weight_is_that_of_finite_differences(name, heads)
 
 def test_batches_add_up_to_the_whole_gradient():
     whole, parts = trainer("listnet"), trainer("listnet", batch_size=15)
-    value, gradient = whole.batch_grad(0, 0)
-    several = [parts.batch_grad(0, batch) for batch in range(parts._n_batches)]
-    assert parts._n_batches == 4
+    value, gradient = batch_grad(whole, 0, 0)
+    several = [batch_grad(parts, 0, batch) for batch in range(len(parts._batches))]
+    assert len(several) == 4
     assert sum(one for one, _ in several) == pytest.approx(value)
     for k, own in enumerate(gradient):
         torch.testing.assert_close(sum(one[k] for _, one in several), own)
@@ -126,8 +132,8 @@ def test_a_dropped_unit_is_gone_and_the_others_make_up_for_it():
 
 def test_dropout_draws_anew_in_each_epoch_and_chunk_and_never_when_scoring():
     made = trainer("ranknet", dropout=0.5, batch_size=28)  # two batches
-    values = [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)]
-    assert [made.batch_grad(t, batch)[0] for t in (0, 1) for batch in (0, 1)] == values
+    values = [batch_grad(made, t, batch)[0] for t in (0, 1) for batch in (0, 1)]
+    assert [batch_grad(made, t, batch)[0] for t in (0, 1) for batch in (0, 1)] == values
     assert len(set(values)) == 4
     plain = trainer("ranknet", batch_size=28)
     assert fitted_by(made).scores(DATA.X) == pytest.approx(fitted_by(plain).scores(DATA.X))
@@ -401,7 +407,7 @@ def test_a_round_has_the_scores_of_the_validation_data():
 def test_scores_on_the_device_are_those_of_the_fitted_network(monkeypatch, heads):
     monkeypatch.setattr(network_training, "_SCORED_DOCUMENTS", 15)  # two queries at a time
     made = trainer("ranknet", heads)
-    scores = GpuScorer(made._net, VALID.X, VALID.indptr, made._chunks.scaling)
+    scores = gpu_scorer(made._net, VALID.X, VALID.indptr, made._chunks.scaling)
     for _ in range(2):
         assert scores() == pytest.approx(fitted_by(made).scores_of(VALID), rel=1e-9)
         made.epoch()
@@ -505,10 +511,16 @@ def test_a_saved_network_scores_without_torch(tmp_path, monkeypatch):
         ({"hidden_layer_sizes": (), "list_context": 1}, "needs a last hidden layer"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1, not 1.0"),
         ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
-        ({"activation": "swish"}, "activation must be one of relu, sigmoid, tanh, elu"),
-        ({"device": "tpu"}, "device must be one of auto, cpu, cuda, not 'tpu'"),
-        ({"precision": "tf32"}, "precision must be one of single, double, not 'tf32'"),
-        ({"schedule": "sine"}, "schedule must be one of constant, cosine, linear, step"),
+        (
+            {"activation": "swish"},
+            "activation must be sigmoid, relu, tanh or elu, not 'swish'",
+        ),
+        ({"device": "tpu"}, "device must be auto, cpu or cuda, not 'tpu'; did you mean cpu"),
+        ({"precision": "tf32"}, "precision must be single or double, not 'tf32'"),
+        (
+            {"schedule": "sine"},
+            "schedule must be constant, cosine, linear or step, not 'sine'",
+        ),
         ({"weight_decay": -1.0}, "weight_decay must be 0 or more"),
         ({"epochs": 0}, "epochs must be 1 or more, not 0"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),

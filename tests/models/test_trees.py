@@ -114,7 +114,7 @@ def test_a_resumed_run_rebuilds_its_rounds_and_continues_with_the_same_bytes():
 def test_damaged_trees_of_a_checkpoint_are_refused():
     state = next(Trees(n_estimators=2).rounds(Squared(), DATA)).state()
     for name, value in (
-        ("has_tree", np.array([True, True])),
+        ("counts", np.array([1, 1])),
         ("trees.left", np.zeros(13, np.int32)),
     ):
         with pytest.raises(DataError):

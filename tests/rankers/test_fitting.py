@@ -109,7 +109,7 @@ class Walk:
         first = 0 if resume is None else int(resume["round"][0])
         for t in range(first, self.n_rounds):
             weights = weights + np.random.default_rng([random_state, t]).normal(size=len(weights))
-            model = FittedLinear(weights, None, data.n_features)
+            model = FittedLinear(weights)
             scores = None if valid is None else model.scores(valid.X)
             arrays = {"weights": weights, "round": np.array([t + 1])}
             yield Round(
@@ -118,7 +118,7 @@ class Walk:
 
     @staticmethod
     def restore(arrays, texts, n_features):
-        return FittedLinear(arrays["coef"], None, n_features)
+        return FittedLinear(arrays["coef"])
 
 
 class StopError(Exception):
@@ -161,5 +161,5 @@ class Forgetful(Walk):
 def test_a_checkpoint_without_its_state_is_an_error_of_the_data(tmp_path):
     folder, data = tmp_path / "run", small_data()
     rw.Ranker("ranknet", Forgetful(3)).fit(data, checkpoint=folder)
-    with pytest.raises(DataError, match="does not hold what this run wrote"):
+    with pytest.raises(DataError, match="not from this run or damaged"):
         rw.Ranker("ranknet", Forgetful(3)).fit(data, checkpoint=rw.Checkpoint(folder, resume=True))

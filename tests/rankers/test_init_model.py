@@ -68,6 +68,6 @@ def test_other_features_are_refused():
     frame = pd.DataFrame(X, columns=NAMES)
     assert _more().fit(frame, Y, qid=QID, init_model=booster).model_.n_trees == 9
     with pytest.raises(
-        DataError, match="init_model has the feature 'price' where the data has 'side'"
+        DataError, match="init_model has the feature 'price' in the place of 'side' in the data"
     ):
         _more().fit(frame[NAMES[::-1]], Y, qid=QID, init_model=booster)

@@ -52,7 +52,7 @@ def test_missing_values_are_refused_unless_something_stands_for_them():
 
 
 @pytest.mark.parametrize(
-    ("params", "sentence"), [({"C": -1.0}, "C, the longest step"), ({"n_steps": 0}, "n_steps must")]
+    ("params", "sentence"), [({"C": -1.0}, "C must be above 0"), ({"n_steps": 0}, "n_steps must")]
 )
 def test_parameters_that_cannot_be_are_refused(params, sentence):
     with pytest.raises(UsageError, match=sentence):

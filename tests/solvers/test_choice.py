@@ -150,7 +150,9 @@ def test_an_object_is_taken_as_it_is():
 
 
 def test_limits_beside_a_solver_object_are_refused():
-    with pytest.raises(UsageError, match=r"give it to the solver: TRON\(max_iter=5, tol=0.1\)"):
+    with pytest.raises(
+        UsageError, match=r"pass it to the solver object: TRON\(max_iter=5, tol=0.1\)"
+    ):
         choose_solver(TRON(), RankNet(), max_iter=5, tol=0.1)
 
 
