@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.parallel import map_queries, map_ranges, query_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
@@ -49,12 +49,12 @@ def _mix(x):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(31))
 
 
-@kernel
+@inline_kernel
 def _multiplier(i):  # type: ignore[no-untyped-def]
     return _mix(np.float64(i) + 0.5) | np.uint64(1)
 
 
-@kernel
+@inline_kernel
 def _same(a, b):  # type: ignore[no-untyped-def]
     return a == b or (a != a and b != b)
 
