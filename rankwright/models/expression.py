@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
+from rankwright.core.parameters import Count, Missing, NonNegative
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -51,7 +51,7 @@ from rankwright.models.formula import (
     text,
 )
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 
 Item = TypeVar("Item")
 
@@ -126,7 +126,7 @@ _STATE = (ArraySpec("best", "uint8", ("best",)), ArraySpec("population", "uint8"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Expression(Part):
+class Expression(ModelPart):
     """A formula over features that maximises a metric by genetic programming.
 
     Query weights count as in the metric. Document weights are not used.
@@ -168,24 +168,18 @@ class Expression(Part):
     max_features: Count = 10
     missing: Missing = None
 
+    fitted_class: ClassVar[Any] = FittedExpression
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
 
-    restore = staticmethod(FittedExpression.restore)
-
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_parameters(self)
         if self.max_depth > MOST_DEPTH:
             raise UsageError(f"max_depth must be at most {MOST_DEPTH}, not {self.max_depth}.")
         if self.elites > self.population:
             raise UsageError(f"elites must be at most population, {self.population}.")
         if not 0.0 <= self.crossover <= 1.0:
             raise UsageError(f"crossover must be a share from 0 to 1, not {self.crossover}.")
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` accepts this fitted model."""
-        return isinstance(fitted, FittedExpression)
 
     def rounds(
         self,
