@@ -25,7 +25,7 @@ from typing import Any
 from rankwright import registry
 from rankwright.data.ranking_data import PER_DOCUMENT, RankingData
 from rankwright.data.store import is_store
-from rankwright.data.streams import beside, missing_file, plain_suffix, refuse_unread
+from rankwright.data.streams import beside, missing_file, plain_suffix, refuse_unsupported
 from rankwright.errors import DataError, UsageError, counted, quoted
 
 _TEXT_HOLDS = frozenset({"doc_id", "qid"})
@@ -57,7 +57,7 @@ def format_of(path: str | Path, *, for_writing: bool = False) -> str:
     if not for_writing and not path.exists():
         raise DataError(missing_file(path))
     if not for_writing:
-        refuse_unread(path)
+        refuse_unsupported(path)
     if suffix == ".rw" and not for_writing:
         raise DataError(
             f"{path} is a model file, where data is expected; are the two arguments swapped?"
