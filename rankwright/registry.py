@@ -50,7 +50,6 @@ FORMATS = {
     "lightgbm": "rankwright.data.lightgbm:LightGBMText",
     "parquet": "rankwright.data.tables:Parquet",
     "store": "rankwright.data.store:Store",
-    "trec": "rankwright.data.trec:Trec",
     "tsv": "rankwright.data.tables:Tsv",
 }
 
@@ -62,7 +61,6 @@ EXTENSIONS: dict[str, tuple[str, ...]] = {
     "lightgbm": (),
     "parquet": (".parquet", ".pq"),
     "store": (".store",),
-    "trec": (".run", ".trec"),
     "tsv": (".tsv", ".tab"),
 }
 """File suffixes of the built-in formats, which are known without importing the formats."""
