@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -34,6 +34,7 @@ from rankwright.data.frames import (
     columns_of_frame,
     frame_columns,
     ids_of_text,
+    match_columns,
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import (
@@ -404,23 +405,13 @@ def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByD
     return found
 
 
-def _roles(names: Iterable[str], value: str) -> dict[str, str]:
-    """Return which column is what; judgments may call their grade a score."""
-    plain = {name.strip().lower(): name for name in reversed(list(names))}
-    usual = {role: COLUMNS[role] for role in ("qid", "doc_id", value)}
+def _roles(names: Sequence[str], value: str) -> dict[str, str]:
+    """Return role -> column; judgments may call their grade a score."""
+    roles = ("qid", "doc_id", value)
+    usual = {role: COLUMNS[role] for role in roles}
     if value == "grade":
-        usual["grade"] = (*usual["grade"], *COLUMNS["score"])
-    found = {}
-    for role, known in usual.items():
-        fitting = [plain[name] for name in known if name in plain]
-        if not fitting:
-            listed = ", ".join(repr(name) for name in plain.values())
-            raise DataError(
-                f"no {role} column found ({', '.join(known)}); the columns are {listed}: rename "
-                "one of them."
-            )
-        found[role] = fitting[0]
-    return found
+        usual["grade"] = (*COLUMNS["grade"], *COLUMNS["score"])
+    return match_columns(names, usual, required=roles)
 
 
 def _number(number: Any, value: str, query: Any, doc: Any) -> float:
