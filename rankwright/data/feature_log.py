@@ -36,7 +36,7 @@ from rankwright.data.frames import ids_of_text, listed
 from rankwright.data.judgments import read_judgments
 from rankwright.data.ranking_data import PartsDifferError, RankingData
 from rankwright.data.streams import display_name, open_bytes, text_lines
-from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, quoted
 from rankwright.registry import EXTENSIONS
 
 _CELLS_PER_PART = 1 << 20
@@ -211,10 +211,7 @@ def _split(content: bytes) -> list[bytes] | None:
 
 @cache
 def _msgspec() -> Any:
-    try:
-        return import_module("msgspec")
-    except ModuleNotFoundError:
-        raise MissingExtraError("msgspec", "logs", "a feature log") from None
+    return import_module("msgspec")
 
 
 @lru_cache(maxsize=16)

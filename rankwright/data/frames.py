@@ -41,7 +41,7 @@ from scipy import sparse
 
 from rankwright.core.dtypes import refuse_lazy, refuse_trailing_nul
 from rankwright.core.types import F64, AnyArray
-from rankwright.errors import DataError, MissingExtraError, UsageError, brief, quoted
+from rankwright.errors import DataError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -296,8 +296,6 @@ def frame_of_columns(
         native = {name: _native(values, backend) for name, values in columns.items()}
         return nw.from_dict(native, backend=backend).to_native()
     except ModuleNotFoundError:
-        if backend == "pyarrow":
-            raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
         raise UsageError(f"{backend} is not installed: pip install {backend}") from None
 
 

@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
-from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, quoted
 
 try:
     import fcntl
@@ -35,10 +35,7 @@ except ModuleNotFoundError:  # Windows
 
 def zstandard(raw: BinaryIO, mode: str) -> Any:
     """Open ``raw`` to read (``rb``) or write (``wb``) Zstandard; pyarrow has the codec."""
-    try:
-        pa = import_module("pyarrow")
-    except ModuleNotFoundError:
-        raise MissingExtraError("pyarrow", "parquet", "a .zst file") from None
+    pa = import_module("pyarrow")
     if mode == "wb":
         return pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "zstd")
     return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"))

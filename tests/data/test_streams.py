@@ -33,7 +33,7 @@ from rankwright.data.streams import (
     text_lines,
 )
 from rankwright.data.trec import Trec, read_qrels, read_run
-from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.errors import DataError, UsageError
 
 PACK = {
     ".gz": gzip.compress,
@@ -59,18 +59,6 @@ def test_files_packed_one_after_the_other_are_one(tmp_path, suffix):
     with open_bytes(path) as stream:
         assert list(stream) == [b"one\n", b"two\n"]
         assert not reads_file(stream)
-
-
-def test_zstandard_needs_pyarrow(tmp_path, monkeypatch):
-    def absent(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(streams, "import_module", absent)
-    path = tmp_path / "data.txt.zst"
-    path.write_bytes(PACK[".zst"](b"content"))
-    said = pytest.raises(MissingExtraError, match=r"a \.zst file needs pyarrow")
-    with said, open_bytes(path):
-        pass
 
 
 @pytest.mark.parametrize(
