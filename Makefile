@@ -10,7 +10,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
 	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
 	tests/contract/test_models.py tests/contract/test_losses.py
-EXTRAS := neural,dask,tune,plot,serve,onnx,logs,parquet,xgboost,docs,dev
+EXTRAS := neural,dask,tune,plot,serve,onnx,xgboost,docs,dev
 
 .PHONY: demo test test-slow test-lowest lint format docs bench reproduce soak wheel setup clean chromium
 
@@ -80,7 +80,7 @@ $(LOWEST)/.core: pyproject.toml
 		--output-file $(LOWEST)/lowest.txt pyproject.toml
 	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet \
 		--constraint $(LOWEST)/lowest.txt --editable . \
-		cvxpy hatchling hypothesis pandas polars pyarrow "pytest>=8.4" pytest-xdist
+		cvxpy hatchling hypothesis pandas polars "pytest>=8.4" pytest-xdist
 	@touch $@
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python

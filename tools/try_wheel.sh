@@ -22,6 +22,7 @@ rankwright --help >/dev/null
 ranklib >/dev/null
 rankwright convert digits/train train.txt --read queries=8 --read documents=15
 rankwright convert digits/valid vali.txt --read queries=8 --read documents=15
+rankwright convert train.txt train.parquet
 rankwright train gbdt --train train.txt --valid vali.txt --set n_estimators=5 --save model.rw
 rankwright evaluate vali.txt --load model.rw
 rankwright rank model.rw vali.txt -o run.txt
@@ -34,4 +35,3 @@ asks_for neural rankwright train ranknet --train train.txt --set epochs=1 --save
 asks_for tune rankwright tune gbdt --train train.txt --valid vali.txt --trials 2
 asks_for serve rankwright serve model.rw --port 0
 asks_for onnx rankwright export model.rw --to onnx -o onnx
-asks_for parquet rankwright convert train.txt train.parquet

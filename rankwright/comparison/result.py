@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.comparison import tables
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.split import Fold
-from rankwright.errors import MissingExtraError, UsageError
+from rankwright.errors import UsageError
 from rankwright.metrics.significance import LEVEL, Interval
 from rankwright.registry import unknown
 
@@ -361,8 +361,6 @@ class Comparison:
         try:
             return nw.from_dict(columns, backend=backend).to_native()
         except ModuleNotFoundError:
-            if backend == "pyarrow":
-                raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
             raise UsageError(f"{backend} is not installed: pip install {backend}") from None
 
     def to_latex(

@@ -41,7 +41,7 @@ from scipy import sparse
 
 from rankwright.core.dtypes import refuse_lazy, refuse_trailing_nul
 from rankwright.core.types import F64, AnyArray
-from rankwright.errors import DataError, MissingExtraError, UsageError, brief, quoted
+from rankwright.errors import DataError, UsageError, brief, quoted
 from rankwright.registry import unknown
 
 if TYPE_CHECKING:
@@ -144,16 +144,19 @@ _ARROW_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16
 
 
 class FrameColumns:
-    """The columns of a frame, to be had by name; and which of them are of the type category."""
+    """Columns of a frame by name. ``values`` replaces the values of some columns."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, values: Mapping[str, AnyArray] | None = None) -> None:
         self._table, self._names = table, frozenset(table.columns)
+        self._values = values or {}
         self._arrow = table.to_native() if table.implementation.is_pyarrow() else None
 
     def __call__(self, name: str) -> AnyArray:
         """Return the values of a column."""
         import narwhals as nw
 
+        if name in self._values:
+            return self._values[name]
         if self._arrow is not None and name in self._names:
             column = self._arrow[name]
             kind = str(column.type)
@@ -174,29 +177,25 @@ class FrameColumns:
         return marked
 
     def coded(self, name: str) -> tuple[AnyArray, Categories] | None:
-        """Return codes (-1: missing) and categories of a column of the type category, else None."""
+        """Return codes (NaN: missing) and categories of a categorical column, otherwise None."""
         import narwhals as nw
 
-        values = self._series(name)
-        if not isinstance(values.dtype, nw.Categorical | nw.Enum):
+        series = self._series(name)
+        if not isinstance(series.dtype, nw.Categorical | nw.Enum):
             return None
-        native = values.to_native()
-        if values.implementation.is_polars():
-            seen = native.unique()
-            texts = seen.cast(str).to_list()
-            declared = native.dtype.categories.to_list() if values.dtype == nw.Enum else texts
-            own = Categories.of(declared)
-            place, order = own.codes(texts), seen.to_physical().to_numpy()
-            return _translated(native.to_physical().to_numpy(), order, place), own
-        if values.implementation.is_pyarrow():
-            about = self._table.to_native().schema.field(name).metadata or {}
-            ordered = native.type.ordered and not any(key.startswith(_ENUM) for key in about)
-            texts, codes = _of_chunks(native.chunks)
+        if series.implementation.is_pandas_like():  # Arrow has no categories of mixed types
+            native = series.to_native().cat
+            values, codes, ordered = native.categories.tolist(), native.codes, bool(native.ordered)
         else:
-            texts, ordered = native.cat.categories.tolist(), bool(native.cat.ordered)
-            codes = native.cat.codes.to_numpy()
-        own = Categories.of(texts, ordered=ordered)
-        return np.append(own.codes(texts), np.nan)[codes], own
+            column = series.to_arrow()
+            values = column.dictionary.to_pylist()
+            codes = column.indices.cast("int64").fill_null(-1)
+            # Arrow marks an Enum of polars as ordered, but its order has no meaning.
+            metadata = None if self._arrow is None else self._arrow.schema.field(name).metadata
+            enum = self._arrow is None or any(key.startswith(_ENUM) for key in metadata or {})
+            ordered = column.type.ordered and not enum
+        categories = Categories.of(values, ordered=ordered)
+        return np.append(categories.codes(values), np.nan)[np.asarray(codes)], categories
 
     def __len__(self) -> int:
         return len(self._table)
@@ -210,31 +209,12 @@ class FrameColumns:
         return self._table[name]
 
 
-def columns_of_frame(frame: Any) -> FrameColumns:
-    """Return the columns of a pandas or polars frame or an Arrow table, to be had by name."""
-    return FrameColumns(_as_table(frame))
+def columns_of_frame(frame: Any, values: Mapping[str, AnyArray] | None = None) -> FrameColumns:
+    """Return columns of a pandas or polars frame or an Arrow table by name.
 
-
-def _of_chunks(chunks: Sequence[Any]) -> tuple[list[Any], AnyArray]:
-    """Return the values of an Arrow dictionary in chunks, and codes over all (-1: missing)."""
-    number: dict[Any, int] = {}
-    codes = [np.empty(0, np.int64)]
-    for chunk in chunks:
-        values = chunk.dictionary.to_pylist()
-        here = np.array([*(number.setdefault(v, len(number)) for v in values), -1], np.int64)
-        codes.append(here[chunk.indices.cast("int64").fill_null(-1).to_numpy()])
-    return list(number), np.concatenate(codes)
-
-
-def _translated(codes: AnyArray, seen: AnyArray, place: F64) -> F64:
-    """Return for each code what stands at its place in ``seen``; NaN where it is null."""
-    known = ~np.isnan(seen.astype(np.float64))
-    order = np.argsort(seen[known])
-    sorted_codes, places = seen[known][order], place[known][order]
-    valid = ~np.isnan(codes.astype(np.float64))
-    found = np.full(len(codes), np.nan)
-    found[valid] = places[np.searchsorted(sorted_codes, codes[valid])]
-    return found
+    ``values`` replaces the values of some columns.
+    """
+    return FrameColumns(_as_table(frame), values)
 
 
 def categories_of(column: Columns, features: Sequence[str]) -> dict[str, Categories]:
@@ -296,8 +276,6 @@ def frame_of_columns(
         native = {name: _native(values, backend) for name, values in columns.items()}
         return nw.from_dict(native, backend=backend).to_native()
     except ModuleNotFoundError:
-        if backend == "pyarrow":
-            raise MissingExtraError("pyarrow", "parquet", "an Arrow table") from None
         raise UsageError(f"{backend} is not installed: pip install {backend}") from None
 
 

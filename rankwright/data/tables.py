@@ -1,22 +1,27 @@
-"""Tables with a row per document: csv, tsv, Parquet and Arrow files.
+"""Tables with one row per document: csv, tsv, Parquet and Arrow files.
 
-`rankwright.data.frames` says which column is what; ``f1`` to ``fd`` stand for features without
-names. csv and tsv read ids as whole numbers where all are written so, else as text; an empty
-feature cell, ``NaN``, ``NULL`` and ``NA`` are missing values. Numbers are written with as few
-digits as bring back the same bits; for those of float32 features, read csv with
-``dtype="float32"``. Sparse features are written dense. Dictionary columns of Parquet and Arrow are
-categories; csv and tsv have their values as text, which ``categorical=[...]`` reads back.
+All four formats are read with `pyarrow.dataset`. `rankwright.data.frames` assigns roles to columns.
+Features without names are called ``f1`` to ``fd``. Sparse features are written dense.
+
+Text tables (csv and tsv) have no types. A column of ids is read as integers if every id is written
+as an integer, and as text otherwise. The first block of the file determines whether any other
+column contains numbers, booleans or text. Empty cells, ``NaN``, ``NULL`` and ``NA`` are missing
+values. Numbers are written with the fewest digits that restore the same bits; use
+``dtype="float32"`` to read float32 features from text. Categories are written as text and read
+with ``categorical=[...]``. In Parquet and Arrow files, dictionary columns are categories.
 """
 
 from __future__ import annotations
 
+import csv
 import io
+import re
 import warnings
-from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -24,23 +29,13 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import AnyArray
-from rankwright.data.delimited import (
-    MISSING_CELLS,
-    DelimitedSink,
-    arrow_table,
-    column_names,
-    has_pyarrow,
-    one_line,
-    read_batches,
-    read_columns,
-    refuse_repeated,
-)
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
-    Categories,
+    CategoryColumn,
     Columns,
     arrays_of_columns,
+    arrow_dictionary,
     categories_of,
     choose_columns,
     columns_of_data,
@@ -58,51 +53,81 @@ from rankwright.data.ranking_data import (
     parts_of,
 )
 from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
-from rankwright.errors import DataError, MissingExtraError, UsageError, quoted
+from rankwright.errors import DataError, UsageError, quoted
 from rankwright.registry import EXTENSIONS, unknown
 
+ID_ROLES = ("qid", "doc_id", "group")
+MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+_OTHER_SEPARATORS = {
+    ";": "save it with commas between cells and points in numbers",
+    "\t": "read it as tsv (format='tsv', --from tsv for convert) or name it .tsv",
+    ",": "read it as csv (format='csv', --from csv for convert) or name it .csv",
+    "|": "save it with commas between cells",
+}
+_BLOCK_BYTES = 1 << 24  # of a text table
 _ROWS_PER_BATCH, _CELLS_PER_BATCH = 1 << 16, 1 << 22
+_MOST_SPARSE_COLUMNS = 10_000
 
-Source = Path | io.BytesIO
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that is open for reading: a fragment of `pyarrow.dataset` and its schema."""
+
+    fragment: Any
+    schema: Any
+
+    def read(self, columns: Iterable[str]) -> Any:
+        """Return columns of the whole table as an Arrow table."""
+        with _named_columns(self.schema.names):
+            wanted = list(dict.fromkeys(columns))
+            return _validated(self.fragment.to_table(self.schema, columns=wanted))
+
+    def batches(self, columns: Iterable[str]) -> Iterator[Any]:
+        """Yield columns of the table as Arrow tables with a limited number of rows."""
+        import pyarrow as pa
+
+        wanted = list(dict.fromkeys(columns))
+        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(wanted)))
+        with _named_columns(self.schema.names):
+            for batch in self.fragment.to_batches(
+                self.schema, columns=wanted, batch_size=rows, batch_readahead=1
+            ):
+                yield _validated(pa.Table.from_batches([batch]))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read from a table: role -> column, features, and ids that are known to be text.
+    """Columns to read from an open table and their use.
 
-    Features in ``categorical`` are categories whatever their type; ``categories`` are those of the
-    whole table, where it is read in parts.
+    ``text_ids`` and ``categories`` are determined from the whole table if it is read in parts.
     """
 
+    source: OpenTable
     roles: dict[str, str]
     features: list[str]
+    categorical: list[str]
     dtype: str | None
-    categorical: tuple[str, ...] = ()
     text_ids: frozenset[str] = frozenset()
     categories: AllCategories | None = None
 
     @property
-    def wanted(self) -> list[str]:
-        """The columns to read."""
+    def columns(self) -> list[str]:
+        """Names of all columns to read."""
         return [*self.roles.values(), *self.features]
 
     @property
     def ids(self) -> list[str]:
-        """The columns that name things."""
+        """Names of the columns of ids."""
         return [self.roles[role] for role in ID_ROLES if role in self.roles]
 
-    @property
-    def texts(self) -> list[str]:
-        """The columns whose cells are kept as they are written."""
-        return [*self.ids, *self.categorical]
 
+class Table:
+    """Reader and writer of tables of one kind."""
 
-class Table(ABC):
-    """What the four formats share: options, roles of columns, streaming in whole queries."""
-
+    kind: ClassVar[str]
     extensions: ClassVar[tuple[str, ...]]
     holds: ClassVar[frozenset[str]] = EVERYTHING - {"empty queries"}
-    keeps_id_types: ClassVar[bool] = True
 
     def read(
         self,
@@ -121,88 +146,63 @@ class Table(ABC):
         dtype: str | None = None,
         grades: bool = True,
     ) -> RankingData:
-        """Read a table; every option but ``dtype`` and ``grades`` names columns.
+        """Read a table. Every option except ``dtype`` and ``grades`` names columns.
 
         Parameters
         ----------
         label
-            ``""`` for documents without grades, that are only to be ranked.
+            Use ``""`` for documents without grades, which can only be ranked.
         features, drop
-            Names, or one text with commas.
+            A list of names, or one string of names separated by commas.
         categorical
-            Features that are categories although their columns are text or numbers; columns of the
-            type category (a dictionary of Arrow) are without being named.
+            Features to treat as categories although their columns contain text or numbers. Columns
+            of the type category (Arrow dictionaries) do not need to be named.
         dtype
-            ``"float32"`` or ``"float64"``; by default that of the columns, or float64.
+            ``"float32"`` or ``"float64"``. The default is the type of the columns, or float64.
         grades
-            False: there need be no grades, and a column of grades is passed over.
+            If False, no grades are required and a column of grades is ignored.
         """
-        given = {
-            "qid": qid,
-            "label": label,
-            "query_weight": query_weight,
-            "sample_weight": sample_weight,
-            "doc_id": doc_id,
-            "group": group,
-            "position": position,
-        }
         with naming(path):
-            source = _seekable(path)
             plan = self._plan(
-                source,
-                given,
+                path,
                 features=features,
                 drop=drop,
                 categorical=categorical,
                 dtype=dtype,
                 grades=grades,
+                qid=qid,
+                label=label,
+                query_weight=query_weight,
+                sample_weight=sample_weight,
+                doc_id=doc_id,
+                group=group,
+                position=position,
             )
-            return self._data(self._columns(source, plan), plan)
+            return self._data(plan.source.read(plan.columns), plan)
 
-    def read_parts(
-        self,
-        path: str | Path,
-        *,
-        features: str | Sequence[str] | None = None,
-        drop: str | Iterable[str] = (),
-        categorical: str | Sequence[str] = (),
-        dtype: str | None = None,
-        grades: bool = True,
-        **columns: str | None,
-    ) -> Iterator[RankingData]:
-        """Yield the table in parts of whole queries; in one part if a query's rows lie apart.
+    def read_parts(self, path: str | Path, **options: Any) -> Iterator[RankingData]:
+        """Yield the table in parts of whole queries.
 
-        Takes the options of `read`.
+        The options are those of `read`. There is only one part if the rows of a query are not
+        adjacent.
         """
-        given = {role: columns.get(role) for role in USUAL_NAMES}
         with naming(path):
-            source = _seekable(path)
-            plan = self._plan(
-                source,
-                given,
-                features=features,
-                drop=drop,
-                categorical=categorical,
-                dtype=dtype,
-                grades=grades,
-            )
-            scanned = self._scan(source, plan)
-            if scanned is None:
-                yield self._data(self._columns(source, plan), plan)
+            plan = self._plan(path, **options)
+            plan_of_parts = self._scan(plan)
+            if plan_of_parts is None:
+                yield self._data(plan.source.read(plan.columns), plan)
                 return
-            batches = self._batches(source, plan.wanted, plan)
+            batches = plan.source.batches(plan.columns)
             for table in _whole_queries(batches, plan.roles["qid"]):
-                yield self._data(columns_of_frame(table), scanned)
+                yield self._data(table, plan_of_parts)
 
     def read_columns(
         self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
     ) -> dict[str, AnyArray]:
-        """Return some columns of a table by role; ``choose`` gives role -> name among all names."""
+        """Return columns of a table by role. ``choose`` maps the column names to role -> name."""
         with naming(path):
-            source = _seekable(path)
-            plan = Plan(choose(refuse_repeated(self._names(source))), [], None)
-            column = self._columns(source, plan)
-            return {role: column(name) for role, name in plan.roles.items()}
+            ((roles, column),) = self.column_parts(path, choose, text=ID_ROLES)
+            return {role: column(name) for role, name in roles.items()}
 
     def column_parts(
         self,
@@ -212,95 +212,182 @@ class Table(ABC):
         text: Collection[str],
         run: str | None = None,
     ) -> Iterator[tuple[dict[str, str], Columns]]:
-        """Yield some columns of a table in parts, with the name of each by role.
+        """Yield columns of a table in parts, with the name of each column by role.
 
         Parameters
         ----------
         choose
-            As for `read_columns`.
+            A function from the column names to role -> name.
         text
-            Roles whose cells are kept as they are written, where the table is text.
+            Roles whose cells are read as text from csv and tsv.
         run
-            A role; parts end where its value changes. Without one there is one part.
+            A role. Every part ends at a row after which the value of its column changes. None
+            returns the table in one part.
         """
         with naming(path):
-            source = _seekable(path)
-            roles = choose(refuse_repeated(self._names(source)))
-            kept = tuple(name for role, name in roles.items() if role in text)
-            plan = Plan(roles, [], None, kept)
-            if run is None or not has_pyarrow():
-                yield roles, self._columns(source, plan)
+            file = _seekable(path)
+            roles = choose(self._names(file))
+            source = self._open(file, [name for role, name in roles.items() if role in text])
+            columns = roles.values()
+            if run is None:
+                yield roles, columns_of_frame(source.read(columns))
                 return
-            wanted = list(dict.fromkeys(roles.values()))
-            for table in _whole_queries(self._batches(source, wanted, plan), roles[run]):
+            for table in _whole_queries(source.batches(columns), roles[run]):
                 yield roles, columns_of_frame(table)
-
-    def write(self, data: RankingData, path: str | Path) -> None:
-        """Write the table, a block of rows at a time."""
-        with self.open_writer(path) as writer:
-            for part in parts_of(data):
-                writer.append(part)
 
     def names(self, path: str | Path) -> list[str]:
         """Return the names of the columns of a table."""
         with naming(path):
-            return refuse_repeated(self._names(_seekable(path)))
+            return self._names(_seekable(path))
+
+    def write(self, data: RankingData, path: str | Path) -> None:
+        """Write data, one block of rows at a time."""
+        with self.open_writer(path) as writer:
+            for part in parts_of(data):
+                writer.append(part)
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
         """Write columns as they are."""
-        with self.open_columns(path) as sink:
-            sink.write(columns)
+        with self.open_columns(path) as writer:
+            writer.write(columns)
 
     @contextmanager
-    def open_columns(self, path: str | Path) -> Iterator[Any]:
+    def open_columns(self, path: str | Path) -> Iterator[TableWriter]:
         """Open a table for writing blocks of columns as they are."""
         with open_target(path) as stream:
-            sink = self._sink(stream)
-            yield sink
-            sink.close()
+            writer = TableWriter(self.kind, stream)
+            try:
+                yield writer
+            finally:
+                writer.close()
 
     @contextmanager
     def open_writer(self, path: str | Path) -> Iterator[TableWriter]:
-        """Open a table for writing part by part; the first part decides the columns."""
-        with open_target(path) as stream:
-            writer = TableWriter(self._sink(stream), keeps_id_types=self.keeps_id_types)
-            try:
-                yield writer
-                writer.close()
-            finally:
-                writer.sink.close()
+        """Open a table for writing data part by part. The first part determines the columns."""
+        with self.open_columns(path) as writer:
+            yield writer
+            writer.warn_of_id_types()
+
+    def _names(self, file: str | bytes) -> list[str]:
+        if self.kind in _SEPARATORS:
+            names = _header(file, _SEPARATORS[self.kind])
+        else:
+            names = list(self._open(file).schema.names)
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise DataError(f"the column name {quoted(repeated[0])} is used twice; rename one.")
+        return names
+
+    def _open(self, file: str | bytes, text: Collection[str] = ()) -> OpenTable:
+        """Open a table. The columns ``text`` of csv and tsv are read as text."""
+        import pyarrow as pa
+        from pyarrow import csv as text_tables
+        from pyarrow import dataset
+        from pyarrow.fs import LocalFileSystem
+
+        file_format: Any
+        if self.kind == "parquet":
+            # pre_buffer would read all columns of several row groups before the first batch
+            file_format = dataset.ParquetFileFormat(pre_buffer=False)
+        elif self.kind == "arrow":
+            file_format = dataset.IpcFileFormat()
+        else:
+            file_format = dataset.CsvFileFormat(
+                read_options=text_tables.ReadOptions(block_size=_BLOCK_BYTES),
+                parse_options=text_tables.ParseOptions(
+                    delimiter=_SEPARATORS[self.kind], newlines_in_values=True
+                ),
+                convert_options=text_tables.ConvertOptions(
+                    column_types=dict.fromkeys(text, pa.string()), null_values=MISSING_CELLS
+                ),
+            )
+        if isinstance(file, bytes):
+            fragment = file_format.make_fragment(pa.py_buffer(file))
+        else:
+            file_system = LocalFileSystem(use_mmap=self.kind == "arrow")
+            fragment = file_format.make_fragment(file, file_system)
+        schema = fragment.physical_schema
+        if self.kind in _SEPARATORS:
+            # An integer or an empty cell in the first block may be followed by a fraction.
+            schema = pa.schema(
+                pa.field(field.name, pa.float64())
+                if pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+                else field
+                for field in schema
+            )
+        return OpenTable(fragment, schema)
 
     def _plan(
         self,
-        source: Source,
-        given: dict[str, str | None],
+        path: str | Path,
         *,
-        features: str | Sequence[str] | None,
-        drop: str | Iterable[str],
-        categorical: str | Sequence[str],
-        dtype: str | None,
-        grades: bool,
+        features: str | Sequence[str] | None = None,
+        drop: str | Iterable[str] = (),
+        categorical: str | Sequence[str] = (),
+        dtype: str | None = None,
+        grades: bool = True,
+        **columns: str | None,
     ) -> Plan:
+        file = _seekable(path)
         if dtype not in (None, "float32", "float64"):
             raise UsageError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
-        names = refuse_repeated(self._names(source))
-        roles, chosen = choose_columns(names, given, features=features, drop=drop, grades=grades)
-        named = listed(categorical) or []
-        for name in named:
-            if name not in chosen:
-                raise DataError(unknown("feature column", name, chosen))
-        return Plan(roles, chosen, dtype, tuple(named))
+        roles, names = choose_columns(
+            self._names(file),
+            {role: columns.get(role) for role in USUAL_NAMES},
+            features=features,
+            drop=drop,
+            grades=grades,
+        )
+        categories = listed(categorical) or []
+        for name in categories:
+            if name not in names:
+                raise DataError(unknown("feature column", name, names))
+        ids = [roles[role] for role in ID_ROLES if role in roles]
+        return Plan(self._open(file, [*ids, *categories]), roles, names, categories, dtype)
 
-    def _data(self, column: Columns, plan: Plan) -> RankingData:
+    def _scan(self, plan: Plan) -> Plan | None:
+        """Return the plan to read a table in parts, or None if rows of a query are not adjacent."""
+        from pyarrow.types import is_dictionary
+
+        query = plan.roles["qid"]
+        ids = plan.ids if self.kind in _SEPARATORS else [query]
+        typed = [field.name for field in plan.source.schema if is_dictionary(field.type)]
+        features = [name for name in plan.features if name in {*typed, *plan.categorical}]
+        text_ids: set[str] = set()
+        categories = []
+        previous: Any = None
+        left: set[Any] = set()
+        for table in plan.source.batches([*ids, *features]):
+            column = columns_of_frame(self._with_categories(table, plan.categorical))
+            qid = column(query)
+            for value in qid[np.append(True, qid[1:] != qid[:-1])[: len(qid)]].tolist():
+                if value in left:
+                    return None
+                if value != previous:
+                    left.add(previous)
+                    previous = value
+            categories.append(categories_of(column, features))
+            if self.kind in _SEPARATORS:
+                undecided = [name for name in ids if name not in text_ids]
+                text_ids |= {n for n in undecided if ids_of_text(column(n)).dtype.kind == "U"}
+        return replace(
+            plan, text_ids=frozenset(text_ids), categories=joined_categories(categories) or {}
+        )
+
+    def _data(self, table: Any, plan: Plan) -> RankingData:
+        table = self._with_categories(table, plan.categorical)
+        column = columns_of_frame(table)
+        if self.kind in _SEPARATORS:
+            column = columns_of_frame(table, _typed_columns(column, plan))
         categories = plan.categories
         if categories is None:
-            categories = _categories(column, plan.features, plan.categorical)
+            categories = categories_of(column, plan.features)
         arrays = arrays_of_columns(column, plan.roles, plan.features, categories)
         if not len(arrays["qid"]):
             raise DataError("there are no rows.")
         for role in ("query_weight", "sample_weight"):
             if role in arrays and not arrays[role].any():
-                # Of a part this may be; all parts together may do.
+                # One part may have only zero weights if other parts have positive ones.
                 raise PartsDifferError(f"every {role} is zero, so nothing would count.")
         if plan.dtype is not None:
             arrays["X"] = arrays["X"].astype(plan.dtype, copy=False)
@@ -308,297 +395,141 @@ class Table(ABC):
             arrays["feature_names"] = None
         return RankingData.from_arrays(**arrays)
 
-    def _scan(self, source: Source, plan: Plan) -> Plan | None:
-        """Return the plan to read in parts, or None where the rows of a query lie apart."""
-        runs, name, found = Runs(), plan.roles["qid"], []
-        typed = [column for column in self._dictionaries(source) if column in plan.features]
-        named = list(dict.fromkeys([*typed, *plan.categorical]))
-        for batch in self._batches(source, [name, *named], plan):
-            column = columns_of_frame(batch)
-            if runs.come_back(column(name)):
-                return None
-            found.append(_categories(column, named, plan.categorical))
-        return replace(plan, categories=joined_categories(found) or {})
+    def _with_categories(self, table: Any, names: Iterable[str]) -> Any:
+        """Return an Arrow table in which the columns ``names`` are dictionaries."""
+        import pyarrow as pa
+        from pyarrow import compute
 
-    def _dictionaries(self, source: Source) -> list[str]:  # noqa: ARG002
-        """Return the columns of the type category."""
-        return []
-
-    # What each format does in its own way:
-
-    @abstractmethod
-    def _names(self, source: Source) -> list[str]:
-        """Return the names of the columns."""
-
-    @abstractmethod
-    def _columns(self, source: Source, plan: Plan) -> Columns:
-        """Return the whole table, column by column."""
-
-    @abstractmethod
-    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:
-        """Yield the wanted columns, some rows at a time."""
-
-    @abstractmethod
-    def _sink(self, stream: BinaryIO) -> Any:
-        """Return what writes tables to ``stream``."""
-
-
-# --- the formats -----------------------------------------------------------------------------
-
-
-class ArrowTable(Table):
-    """A file that says by an Arrow schema which columns it has."""
-
-    @abstractmethod
-    def _schema(self, source: Source) -> Any:
-        """Return the Arrow schema."""
-
-    def _names(self, source: Source) -> list[str]:
-        return list(self._schema(source).names)
-
-    def _dictionaries(self, source: Source) -> list[str]:
-        return _dictionaries_of(self._schema(source))
-
-
-class Parquet(ArrowTable):
-    """Parquet files, a row per document; read by row groups where memory is short."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["parquet"]
-
-    def row_count(self, path: str | Path) -> int | None:
-        """Return the number of rows, of which a file says how many there are."""
-        with naming(path):
-            return int(self._open(_seekable(path)).metadata.num_rows)
-
-    def _schema(self, source: Source) -> Any:
-        return self._open(source).schema_arrow
-
-    def _columns(self, source: Source, plan: Plan) -> Columns:
-        return columns_of_frame(_valid(self._open(source).read(columns=plan.wanted)))
-
-    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:  # noqa: ARG002
-        file = self._open(source)
-        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(wanted)))
-        for batch in file.iter_batches(batch_size=rows, columns=wanted):
-            yield _valid(_as_table(batch))
-
-    def _sink(self, stream: BinaryIO) -> Any:
-        parquet = _pyarrow("pyarrow.parquet", "writing Parquet")
-
-        def writer(target: BinaryIO, schema: Any) -> Any:
-            # Features repeat too little for a dictionary; trying one takes most of the time.
-            # Those of categories are written as they are, which keeps their order.
-            kept = {*ID_ROLES, *_dictionaries_of(schema)}
-            named = [name for name in schema.names if name in kept]
-            return parquet.ParquetWriter(target, schema, use_dictionary=named)
-
-        return ArrowSink(stream, writer)
-
-    def _open(self, source: Source) -> Any:
-        parquet = _pyarrow("pyarrow.parquet", "reading Parquet")
-        return parquet.ParquetFile(_rewound(source), pre_buffer=False)  # not all of it at once
-
-
-class Arrow(ArrowTable):
-    """Arrow IPC files (Feather), a row per document; memory-mapped when read."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["arrow"]
-
-    def row_count(self, path: str | Path) -> int | None:  # noqa: ARG002
-        """Return None: each batch would have to be read for its rows."""
-        return None
-
-    def _schema(self, source: Source) -> Any:
-        return self._open(source).schema
-
-    def _columns(self, source: Source, plan: Plan) -> Columns:
-        return columns_of_frame(_valid(self._open(source).read_all().select(plan.wanted)))
-
-    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:  # noqa: ARG002
-        file = self._open(source)
-        for number in range(file.num_record_batches):
-            yield _valid(_as_table(file.get_batch(number)).select(wanted))
-
-    def _sink(self, stream: BinaryIO) -> Any:
-        return ArrowSink(stream, _pyarrow("pyarrow.ipc", "writing Arrow").new_file)
-
-    def _open(self, source: Source) -> Any:
-        ipc = _pyarrow("pyarrow.ipc", "reading Arrow")
-        if isinstance(source, Path):
-            return ipc.open_file(_pyarrow("pyarrow", "reading Arrow").memory_map(str(source)))
-        return ipc.open_file(_rewound(source))
+        for name in names:
+            column = table[name]
+            if self.kind in _SEPARATORS:
+                missing = compute.is_in(column, pa.array(MISSING_CELLS))
+                column = compute.if_else(missing, pa.scalar(None, pa.string()), column)
+            if not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+        return table
 
 
 class Csv(Table):
-    """Comma-separated values under a line of column names, a row per document."""
+    """Comma-separated values with a header line, one row per document."""
 
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["csv"]
-    keeps_id_types = False
-    separator: ClassVar[str] = ","
-
-    def _names(self, source: Source) -> list[str]:
-        with _opened(source) as raw:
-            return column_names(raw, self.separator)
-
-    def _columns(self, source: Source, plan: Plan) -> Columns:
-        with _opened(source) as raw:
-            return read_columns(raw, self.separator, plan.wanted, plan.texts)
-
-    def _batches(self, source: Source, wanted: list[str], plan: Plan) -> Iterator[Any]:
-        with _opened(source) as raw:
-            texts = [name for name in plan.texts if name in wanted]
-            for batch in read_batches(raw, self.separator, wanted, texts):
-                yield _as_table(batch)
-
-    def _scan(self, source: Source, plan: Plan) -> Plan | None:
-        """Find out too, over the whole file, which ids are text."""
-        if not has_pyarrow():
-            return None
-        runs = Runs()
-        text: set[str] = set()
-        categories = []
-        for batch in self._batches(source, plan.texts, plan):
-            column = columns_of_frame(batch)
-            categories.append(
-                {name: Categories.of(_cells(column, name).tolist()) for name in plan.categorical}
-            )
-            if runs.come_back(column(plan.roles["qid"])):
-                return None
-            unsettled = [name for name in plan.ids if name not in text]
-            text.update(name for name in unsettled if ids_of_text(column(name)).dtype.kind == "U")
-        return replace(
-            plan, text_ids=frozenset(text), categories=joined_categories(categories) or {}
-        )
-
-    def _data(self, column: Columns, plan: Plan) -> RankingData:
-        typed = {name: column(name) for name in plan.ids}
-        query = plan.roles["qid"]
-        if (blank := typed[query] == "").any():
-            row = int(np.flatnonzero(blank)[0])
-            raise DataError(f"the query id (column {quoted(query)}) is missing at row {row}.")
-        for name in typed.keys() - plan.text_ids:
-            typed[name] = ids_of_text(typed[name])
-        if "position" in plan.roles:
-            name = plan.roles["position"]
-            typed[name] = _whole_where_all_are(column(name))
-        typed |= {name: _cells(column, name) for name in plan.categorical}
-        return super()._data(lambda name: typed[name] if name in typed else column(name), plan)
-
-    def _sink(self, stream: BinaryIO) -> Any:
-        return DelimitedSink(stream, self.separator)
+    kind = "csv"
+    extensions = EXTENSIONS["csv"]
 
 
-class Tsv(Csv):
-    """Tab-separated values under a line of column names, a row per document."""
+class Tsv(Table):
+    """Tab-separated values with a header line, one row per document."""
 
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["tsv"]
-    separator = "\t"
+    kind = "tsv"
+    extensions = EXTENSIONS["tsv"]
+
+
+class Parquet(Table):
+    """Parquet files, one row per document; read by row groups if memory is short."""
+
+    kind = "parquet"
+    extensions = EXTENSIONS["parquet"]
+
+    def row_count(self, path: str | Path) -> int | None:
+        """Return the number of rows, which the file contains as metadata."""
+        with naming(path):
+            return int(self._open(_seekable(path)).fragment.count_rows())
+
+
+class Arrow(Table):
+    """Arrow IPC files (Feather), one row per document; memory-mapped when read."""
+
+    kind = "arrow"
+    extensions = EXTENSIONS["arrow"]
+
+    def row_count(self, path: str | Path) -> int | None:  # noqa: ARG002
+        """Return None: to count the rows, every batch would have to be read."""
+        return None
 
 
 # --- reading ---------------------------------------------------------------------------------
 
 
-def _cells(column: Columns, name: str) -> AnyArray:
-    """Return a column of categories as text, None where a cell says that the value is missing."""
-    cells = column(name).tolist()
-    return np.array([None if cell in MISSING_CELLS else cell for cell in cells], object)
+def _seekable(path: str | Path) -> str | bytes:
+    """Return the path of a plain file, or the content of any other source."""
+    with open_bytes(path) as stream:
+        if reads_file(stream) and str(path) != "-" and Path(path).is_file():
+            return str(path)
+        return stream.read()
 
 
-def _dictionaries_of(schema: Any) -> list[str]:
-    is_dictionary = import_module("pyarrow").types.is_dictionary
-    return [field.name for field in schema if is_dictionary(field.type)]
+def _header(file: str | bytes, separator: str) -> list[str]:
+    """Return the cells of the first line of a text table."""
+    with io.BytesIO(file) if isinstance(file, bytes) else open(file, "rb") as raw:
+        lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        try:
+            names = next(csv.reader(lines, delimiter=separator, strict=True), None)
+        except UnicodeDecodeError as error:
+            raise DataError(f"it is not UTF-8 text: {error}; save it as UTF-8 first.") from None
+        except csv.Error as error:
+            raise DataError(
+                f"it is not comma-separated text: {error}; put commas between cells, or tabs in a "
+                ".tsv."
+            ) from None
+    if not names:
+        raise DataError("it is empty; the first line must name the columns.")
+    for other, advice in _OTHER_SEPARATORS.items():
+        if other != separator and len(names) == 1 and other in names[0]:
+            raise DataError(
+                f"its first line is one column, {quoted(names[0])}, and appears to be separated "
+                f"by {other!r}; {advice}."
+            )
+    return names
 
 
-def _whole_where_all_are(values: AnyArray) -> AnyArray:
-    if values.dtype.kind != "f" or np.isnan(values).any():
-        return values
-    whole = values.astype(np.int64)
-    return whole if (whole == values).all() else values
+def _typed_columns(column: Columns, plan: Plan) -> dict[str, AnyArray]:
+    """Return the columns of a text table that contain ids or positions, in their own types."""
+    columns = {name: column(name) for name in plan.ids}
+    query = plan.roles["qid"]
+    if (blank := columns[query] == "").any():
+        row = int(np.flatnonzero(blank)[0])
+        raise DataError(f"the query id (column {quoted(query)}) is missing at row {row}.")
+    for name in columns.keys() - plan.text_ids:
+        columns[name] = ids_of_text(columns[name])
+    if "position" in plan.roles:
+        name = plan.roles["position"]
+        values = column(name)
+        if values.dtype.kind == "f" and not np.isnan(values).any():
+            whole = values.astype(np.int64)
+            values = whole if (whole == values).all() else values
+        columns[name] = values
+    return columns
 
 
-def _as_table(batch: Any) -> Any:
-    return import_module("pyarrow").Table.from_batches([batch])
-
-
-def _valid(table: Any) -> Any:
-    """Return the table if its inside is sound; that of a damaged file may crash who reads it."""
+def _validated(table: Any) -> Any:
+    """Return an Arrow table whose buffers are valid; reading others may crash the process."""
     table.validate(full=True)
     return table
 
 
-def _pyarrow(module: str, purpose: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError:
-        raise MissingExtraError("pyarrow", "parquet", purpose) from None
+def _whole_queries(tables: Iterable[Any], name: str) -> Iterator[Any]:
+    """Yield Arrow tables that end at rows after which the query id in column ``name`` changes."""
+    import pyarrow as pa
 
-
-@contextmanager
-def _opened(source: Source) -> Iterator[BinaryIO]:
-    if isinstance(source, Path):
-        with source.open("rb") as stream:
-            yield stream
-    else:  # a reader of its own: pyarrow may still be reading ahead in the last one
-        yield io.BytesIO(source.getvalue())
-
-
-def _rewound(source: Source) -> Any:
-    if not isinstance(source, Path):
-        source.seek(0)
-    return source
-
-
-def _categories(
-    column: Columns, features: Sequence[str], named: Sequence[str]
-) -> dict[str, Categories]:
-    """Return the categories of columns of that type, and of those that are ``named``."""
-    found = categories_of(column, features)
-    return found | {
-        name: Categories.of(column(name).tolist()) for name in named if name not in found
-    }
-
-
-class Runs:
-    """Watches query ids go by, and whether one comes back after another."""
-
-    def __init__(self) -> None:
-        self.seen: set[Any] = set()
-        self.last: Any = None
-
-    def come_back(self, qid: AnyArray) -> bool:
-        """Return whether a query of ``qid`` had been left before."""
-        if len(qid) == 0:
-            return False
-        starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
-        for value in qid[starts].tolist():
-            if value == self.last:
-                continue
-            if value in self.seen:
-                return True
-            self.seen.add(value)
-            self.last = value
-        return False
-
-
-def _whole_queries(batches: Iterator[Any], name: str) -> Iterator[Any]:
-    """Yield tables that end where a query ends; ``name`` is the column of query ids."""
-    pa = import_module("pyarrow")
     pending = None
-    for table in batches:
+    for table in tables:
         pending = table if pending is None else pa.concat_tables([pending, table])
         qid = columns_of_frame(pending.select([name]))(name)
         changes = np.flatnonzero(qid[1:] != qid[:-1])
         if len(changes):
-            cut = int(changes[-1]) + 1
-            yield pending.slice(0, cut).combine_chunks()  # else each look at a column copies it
-            pending = pending.slice(cut)
+            end = int(changes[-1]) + 1
+            yield pending.slice(0, end).combine_chunks()  # chunks would be joined for every column
+            pending = pending.slice(end)
     if pending is not None and len(pending):
         yield pending
 
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Put the name of the file before any error in it."""
+    """Add the name of the file to errors; errors of pyarrow become DataError."""
+    import pyarrow as pa
+
     name = display_name(path)
     try:
         yield
@@ -608,109 +539,146 @@ def naming(path: str | Path) -> Iterator[None]:
         text = str(error)
         raise DataError(text if text.startswith(name) else f"{name}: {text}") from None
     except OSError as error:
-        raise DataError(f"{name} cannot be read: {one_line(error)}") from None
-    except Exception as error:
-        foreign = isinstance(error, UnicodeDecodeError) or "pyarrow" in type(error).__module__
-        if not foreign:
+        raise DataError(f"{name} cannot be read: {_one_line(error)}") from None
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        text = _one_line(error)
+        if found := re.search(r"In CSV column .*|CSV parse error.*", text):
+            raise DataError(f"{name}: {found[0]}") from None
+        raise DataError(f"{name} is damaged or not what its name says: {text}") from None
+
+
+@contextmanager
+def _named_columns(names: Sequence[str]) -> Iterator[None]:
+    """Raise a DataError that names the column and the row if a cell of a text table is invalid."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        found = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
+        if found is None:
             raise
-        raise DataError(f"{name} is damaged or not what its name says: {one_line(error)}") from None
+        name = quoted(names[int(found[1])])
+        raise DataError(
+            f"column {name} is not numeric (it holds {quoted(found[2])}); encode it, or leave it "
+            f"out with drop=[{name}]."
+        ) from None
 
 
-def _seekable(path: str | Path) -> Source:
-    """Return the path of a plain file, or the content of any other."""
-    with open_bytes(path) as stream:
-        if reads_file(stream) and str(path) != "-" and Path(path).is_file():
-            return Path(path)
-        return io.BytesIO(stream.read())
+def _one_line(error: Exception) -> str:
+    """Return the message of an error of another package as one sentence."""
+    return " ".join(str(error).split()).rstrip(".") + "."
 
 
 # --- writing ---------------------------------------------------------------------------------
 
-ID_ROLES = ("qid", "doc_id", "group")
-"""Columns that name things; text keeps no type of them."""
 
-_MOST_SPARSE_COLUMNS = 10_000
+def _text_writer(stream: BinaryIO, schema: Any, *, separator: str) -> Any:
+    from pyarrow.csv import CSVWriter, WriteOptions
+
+    return CSVWriter(stream, schema, write_options=WriteOptions(delimiter=separator))
+
+
+def _parquet_writer(stream: BinaryIO, schema: Any) -> Any:
+    from pyarrow.parquet import ParquetWriter
+    from pyarrow.types import is_dictionary
+
+    # Features have too few equal values for a dictionary, and to try one takes most of the time.
+    # The dictionary of a column of categories keeps the order of the categories.
+    repeated = [f.name for f in schema if f.name in ID_ROLES or is_dictionary(f.type)]
+    return ParquetWriter(stream, schema, use_dictionary=repeated)
+
+
+def _arrow_writer(stream: BinaryIO, schema: Any) -> Any:
+    from pyarrow.ipc import new_file
+
+    return new_file(stream, schema)
+
+
+_WRITERS: dict[str, Callable[[BinaryIO, Any], Any]] = {
+    "csv": partial(_text_writer, separator=","),
+    "tsv": partial(_text_writer, separator="\t"),
+    "parquet": _parquet_writer,
+    "arrow": _arrow_writer,
+}
 
 
 class TableWriter:
-    """Appends parts to a table; warns at the end of ids whose type the table cannot keep."""
+    """Writes blocks of columns, or parts of data, to one table."""
 
-    def __init__(self, sink: Any, *, keeps_id_types: bool) -> None:
-        self.sink = sink
-        self.kinds: dict[str, str] = {}
-        self.keeps_types = keeps_id_types
+    def __init__(self, kind: str, stream: BinaryIO) -> None:
+        self.kind, self.stream = kind, stream
+        self.writer: Any = None
+        self.schema: Any = None
         self.queries = DistinctQueries()
-        self.unsure = set() if keeps_id_types else set(ID_ROLES)
+        self.unsure_ids = set(ID_ROLES) if kind in _SEPARATORS else set()
+
+    def write(self, columns: dict[str, Any]) -> None:
+        """Write a block of columns, which must have the names and types of the first block."""
+        import pyarrow as pa
+
+        try:
+            table = pa.table(
+                {
+                    name: arrow_dictionary(values) if isinstance(values, CategoryColumn) else values
+                    for name, values in columns.items()
+                }
+            )
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise DataError(f"a column cannot be written: {_one_line(error)}") from None
+        if self.writer is None:
+            self.schema = table.schema
+            self.writer = _WRITERS[self.kind](self.stream, table.schema)
+        if table.schema != self.schema:
+            fields = [*self.schema, *table.schema]
+            field = next((field for field in fields if fields.count(field) == 1), fields[0])
+            raise PartsDifferError(f"the parts of the data differ in column {quoted(field.name)}.")
+        self.writer.write_table(table)
 
     def append(self, part: RankingData) -> None:
-        """Write the rows of ``part``; they must have the columns of the first part."""
+        """Write a part of the data, which must have the columns of the first part."""
         if sparse.issparse(part.X) and part.n_features > _MOST_SPARSE_COLUMNS:
             raise DataError(
                 f"a table of {part.n_features} columns is too wide for sparse features; "
                 "write them as 'letor' or 'store'."
             )
         self.queries.add(part)
+        if self.writer is None:
+            self._warn_of_features(part)
         columns = columns_of_data(part)
-        kinds = {
-            name: "text" if values.dtype.kind == "U" else str(values.dtype)
-            for name, values in columns.items()
-        }
-        if not self.kinds:
-            self.kinds = kinds
-            _warn_of_names(part)
-            if part.categories and not self.keeps_types:
-                warnings.warn(
-                    "categories are written as text; read them back with "
-                    f"categorical={list(part.categories)}.",
-                    stacklevel=4,
-                )
-        if kinds != self.kinds:
-            other = next(iter(kinds.items() ^ self.kinds.items()))[0]
-            raise PartsDifferError(f"the parts of the data differ in column {quoted(other)}.")
-        self.unsure = {role for role in self.unsure if _may_change_type(columns.get(role))}
-        self.sink.write(columns)
+        self.unsure_ids = {role for role in self.unsure_ids if _may_change_type(columns.get(role))}
+        self.write(columns)
 
-    def close(self) -> None:
-        """Say which ids will be read back as another type than they have."""
-        for role in sorted(self.unsure):
-            other = "numbers" if self.kinds.get(role) == "text" else "text"
+    def warn_of_id_types(self) -> None:
+        """Warn of ids that will be read back from text with another type."""
+        for role in sorted(self.unsure_ids if self.schema is not None else ()):
+            other = "numbers" if self.schema.field(role).type == "string" else "text"
             warnings.warn(f"{role}: these ids will be read back as {other}.", stacklevel=4)
 
+    def close(self) -> None:
+        """Write the end of the file."""
+        if self.writer is not None:
+            self.writer.close()
 
-def _warn_of_names(data: RankingData) -> None:
-    """Warn of features that a reader would take for something else."""
-    for name in data.feature_names or ():
-        for role, usual in USUAL_NAMES.items():
-            if name.strip().lower() in usual:
-                warnings.warn(
-                    f"feature {quoted(name)} is read as the {role} because of its name, unless "
-                    "the reader is given features=...",
-                    stacklevel=5,
-                )
+    def _warn_of_features(self, part: RankingData) -> None:
+        for name in part.feature_names or ():
+            for role, usual in USUAL_NAMES.items():
+                if name.strip().lower() in usual:
+                    warnings.warn(
+                        f"feature {quoted(name)} is read as the {role} because of its name, unless "
+                        "the reader is given features=...",
+                        stacklevel=5,
+                    )
+        if part.categories and self.kind in _SEPARATORS:
+            warnings.warn(
+                "categories are written as text; read them back with "
+                f"categorical={list(part.categories)}.",
+                stacklevel=5,
+            )
 
 
 def _may_change_type(ids: AnyArray | None) -> bool:
-    """Return whether ids, written as text, may read as another type than they are."""
+    """Return whether ids that are written as text may be read with another type."""
     if ids is None or ids.dtype.kind in "iu":
         return False
     return ids.dtype.kind != "U" or ids_of_text(ids).dtype.kind != "U"
-
-
-class ArrowSink:
-    """Writes blocks of columns as Arrow tables; the first block makes the schema."""
-
-    def __init__(self, stream: BinaryIO, make: Any) -> None:
-        self.stream, self.make = stream, make
-        self.writer: Any = None
-
-    def write(self, columns: dict[str, AnyArray]) -> None:
-        """Append a block."""
-        table = arrow_table(columns)
-        if self.writer is None:
-            self.writer = self.make(self.stream, table.schema)
-        self.writer.write_table(table)
-
-    def close(self) -> None:
-        """Write what comes after the last block."""
-        if self.writer is not None:
-            self.writer.close()

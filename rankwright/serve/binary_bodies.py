@@ -229,13 +229,8 @@ def _one_query(table: Any, given: str | None) -> Any:
 
 def arrow_table(body: bytes) -> Any:
     """Return the rows of an Arrow stream as one record batch whose contents are checked."""
-    try:
-        pa = import_module("pyarrow")
-        ipc = import_module("pyarrow.ipc")
-    except ModuleNotFoundError:
-        raise RequestError(
-            415, "Arrow bodies need pyarrow on the server: pip install 'rankwright[parquet]'."
-        ) from None
+    pa = import_module("pyarrow")
+    ipc = import_module("pyarrow.ipc")
     buffer = pa.py_buffer(body)
     options = ipc.IpcReadOptions(use_threads=False)
     try:

@@ -4,19 +4,17 @@ A plain body has the fields of a request, and features that are numbers or null:
 of the model's columns, or mappings that all name the same features in the same order. msgspec finds
 the fields and checks the grammar, and leaves the text of the features to a kernel, which makes no
 Python object of a number and lets other threads run. Of any other body, right or wrong, pydantic
-makes a request or a sentence. It accepts all plain bodies too, with the same numbers, so that
-without msgspec everything is the same but the time.
+makes a request or a sentence. It accepts all plain bodies too, with the same numbers.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache, partial
-from importlib import import_module
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from pydantic import ValidationError
 
@@ -123,11 +121,8 @@ def plain_lists(kind: type[Strict], body: bytes) -> list[AskedList] | None:
 
     Their features may turn out not to be plain: then `NotPlainError` is raised.
     """
-    decoder = _decoders().get(kind)
-    if decoder is None:
-        return None
     try:
-        request = decoder.decode(body)
+        request = _decoders()[kind].decode(body)
     except (ValueError, RecursionError):  # whatever it is, `asked_lists` explains it
         return None
     queries = request.queries if kind in (RankBatch, ScoreBatch) else [request]
@@ -145,11 +140,7 @@ def prepare_kernels() -> None:
 
 def to_json(answer: Any) -> bytes:
     """Return an answer as JSON."""
-    ms = _msgspec()
-    if ms is None:
-        return json.dumps(answer, separators=(",", ":")).encode()
-    made: bytes = ms.json.encode(answer)
-    return made
+    return msgspec.json.encode(answer)
 
 
 def _asked(request: Any, features: Any) -> AskedList:
@@ -173,28 +164,17 @@ _PLAIN_NAME = re.compile(r'[^\x00-\x1f"\\\ud800-\udfff]*')  # stands in JSON as 
 
 
 @cache
-def _msgspec() -> Any:
-    try:
-        return import_module("msgspec")
-    except ModuleNotFoundError:
-        return None
-
-
-@cache
 def _decoders() -> dict[type[Strict], Any]:
-    """Return a decoder for each kind of request; none where msgspec is not installed."""
-    ms = _msgspec()
-    if ms is None:
-        return {}
-    text = Annotated[str, ms.Meta(max_length=MAX_NAME)]
-    name = text | Annotated[int, ms.Meta(ge=-(2**63), le=2**63 - 1)] | None
-    count = Annotated[int, ms.Meta(ge=1, le=MAX_COUNT)] | None
+    """Return a decoder for each kind of request."""
+    text = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+    name = text | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
+    count = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)] | None
 
     def struct(called: str, fields: list[tuple[Any, ...]]) -> Any:
-        return ms.defstruct(called, fields, forbid_unknown_fields=True)
+        return msgspec.defstruct(called, fields, forbid_unknown_fields=True)
 
     document: Any = struct(
-        "Document", [("features", ms.Raw), ("id", name, None), ("group", name, None)]
+        "Document", [("features", msgspec.Raw), ("id", name, None), ("group", name, None)]
     )
     fields = [("documents", list[document]), ("query", name, None)]
     counts = [(field, count, None) for field in ("top", "per_group", "explain")]
@@ -206,7 +186,7 @@ def _decoders() -> dict[type[Strict], Any]:
         ScoreBatch: struct("ScoreBatch", [("queries", list[score])]),
         RankBatch: struct("RankBatch", [("queries", list[rank])]),
     }
-    return {kind: ms.json.Decoder(own) for kind, own in kinds.items()}
+    return {kind: msgspec.json.Decoder(own) for kind, own in kinds.items()}
 
 
 def _plain_columns(
@@ -226,7 +206,7 @@ def _plain_columns(
     columns = np.empty(0, np.int64)
     if bytes(texts[0]).startswith(b"{"):
         try:
-            names = tuple(_msgspec().json.decode(texts[0], type=dict))
+            names = tuple(msgspec.json.decode(texts[0], type=dict))
         except ValueError:  # a text that is not UTF-8
             raise NotPlainError from None
         columns = np.array([model.columns.get(name, -1) for name in names], np.int64)

@@ -31,7 +31,7 @@ def test_reading_letor_text_imports_no_other_format_of_text_or_tables(tmp_path):
     assert documents == "2"
     imported = {name.removeprefix("rankwright.data.") for name in names.split()}
     assert "letor" in imported
-    assert not imported & {"tables", "delimited", "lightgbm", "trec"}
+    assert not imported & {"tables", "lightgbm", "trec"}
 
 
 def test_a_suffix_belongs_to_one_format_alone():

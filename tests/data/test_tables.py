@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from reference.same_data import assert_same
 from scipy import sparse
 
-from rankwright.data import delimited, tables
-from rankwright.data.delimited import DelimitedSink
+from rankwright.data import tables
 from rankwright.data.ranking_data import PartsDifferError, RankingData, concatenate
-from rankwright.data.tables import Arrow, Csv, Parquet, Runs, TableWriter, Tsv
-from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.data.tables import Arrow, Csv, Parquet, TableWriter, Tsv
+from rankwright.errors import DataError, UsageError
 
 FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}
 
@@ -26,13 +25,6 @@ FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}
 @pytest.fixture(params=FORMATS)
 def kind(request):
     return request.param
-
-
-@pytest.fixture(params=["pyarrow", "csv"])
-def engine(request, monkeypatch):
-    if request.param == "csv":
-        monkeypatch.setattr(delimited, "has_pyarrow", lambda: False)
-        monkeypatch.setattr(tables, "has_pyarrow", lambda: False)
 
 
 def full_data(**changes):
@@ -50,21 +42,21 @@ def full_data(**changes):
     return RankingData.from_arrays(**{**arrays, **changes})
 
 
-def test_everything_comes_back_bit_for_bit(kind, tmp_path, engine):
+def test_everything_comes_back_bit_for_bit(kind, tmp_path):
     path, data = tmp_path / f"t.{kind}", full_data()
     FORMATS[kind]().write(data, path)
     assert_same(FORMATS[kind]().read(path), data)
     assert_same(concatenate(list(FORMATS[kind]().read_parts(path))), data)
 
 
-def test_the_least_comes_back_too(kind, tmp_path, engine):
+def test_the_least_comes_back_too(kind, tmp_path):
     path = tmp_path / f"t.{kind}"
     data = RankingData.from_arrays(np.array([[1.0], [-0.0]]), [0, 1], qid=[7, 5])
     FORMATS[kind]().write(data, path)
     assert_same(FORMATS[kind]().read(path), data)
 
 
-def test_float32_comes_back(kind, tmp_path, engine):
+def test_float32_comes_back(kind, tmp_path):
     path = tmp_path / f"t.{kind}"
     values = np.array([0.1, 1 / 3, 1e-45, 3.4028235e38, 16777217, np.nan], np.float32)
     data = RankingData.from_arrays(values.reshape(-1, 2), [0, 0, 0], qid=[1, 1, 1])
@@ -122,7 +114,7 @@ def test_rows_that_lie_apart_are_grouped(kind, tmp_path):
 
 def test_parts_hold_whole_queries_however_the_rows_are_cut(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 4)
-    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
     sizes = [1, 7, 2, 3, 1, 9, 4]
     qid = np.repeat(np.arange(len(sizes)), sizes)
     data = RankingData.from_arrays(np.arange(27.0).reshape(-1, 1), np.zeros(27), qid=qid)
@@ -137,8 +129,8 @@ def test_parts_hold_whole_queries_however_the_rows_are_cut(kind, tmp_path, monke
 
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_ids_have_one_type_in_all_parts(form, tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
-    separator = Csv.separator if form == "csv" else Tsv.separator
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
+    separator = "," if form == "csv" else "\t"
     rows = [f"{i},{i % 2},{i}" for i in range(40)] + ["last,0,1"]
     text = "\n".join(["qid,label,x", *rows]).replace(",", separator)
     path = tmp_path / f"t.{form}"
@@ -149,7 +141,7 @@ def test_ids_have_one_type_in_all_parts(form, tmp_path, monkeypatch):
 
 
 def test_booleans_and_words_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "_BATCH_BYTES", 64)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
     path = tmp_path / "t.csv"
     rows = [f"{i},0,{['true', 'false', ''][i % 3]},{i}" for i in range(40)]
     path.write_text("\n".join(["qid,label,new,x", *rows]))
@@ -206,7 +198,7 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
         ("a,b\n1,2\n", r"the columns are 'a', 'b'\. Specify it"),
     ],
 )
-def test_errors_in_csv_are_sentences_with_the_file(text, sentence, tmp_path, engine):
+def test_errors_in_csv_are_sentences_with_the_file(text, sentence, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=sentence) as error:
@@ -262,18 +254,6 @@ def test_another_dtype_is_refused(kind, tmp_path):
         FORMATS[kind]().read(tmp_path / "t", dtype="int8")
 
 
-def test_parquet_and_arrow_name_the_extra_they_need(tmp_path, monkeypatch):
-    path = tmp_path / "t"
-    path.write_bytes(b"PAR1")
-    for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc"):
-        monkeypatch.setitem(sys.modules, module, None)
-    for form in (Parquet, Arrow):
-        with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[parquet\]'"):
-            form().read(path)
-        with pytest.raises(MissingExtraError, match=r"pip install 'rankwright\[parquet\]'"):
-            form().write(full_data(), tmp_path / "u")
-
-
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_ids_that_text_cannot_keep_are_warned_about(form, tmp_path):
     write = FORMATS[form]().write
@@ -310,17 +290,6 @@ def test_types_of_parquet_columns(tmp_path):
     np.testing.assert_array_equal(data.X, [[1, 1, np.nan], [0, 3, 2], [np.nan, 2, 1]])
 
 
-# --- tables are cut where queries end, and query ids that come back are seen -----------------
-
-
-def test_an_id_that_was_left_before_comes_back():
-    runs = Runs()
-    assert not runs.come_back(np.array([1, 1, 2]))
-    assert not runs.come_back(np.array([], np.int64))
-    assert not runs.come_back(np.array([2, 3]))  # goes on from the block before
-    assert runs.come_back(np.array([3, 1]))
-
-
 @pytest.mark.parametrize("form", [Parquet, Arrow])
 def test_parts_end_where_queries_do(form, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
@@ -354,7 +323,7 @@ def part(qid, **more):
     ],
 )
 def test_parts_with_other_columns_are_refused(first, second, column):
-    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    writer = TableWriter("csv", io.BytesIO())
     writer.append(first)
     with pytest.raises(PartsDifferError, match=f"differ in column '({column})'"):
         writer.append(second)
@@ -362,20 +331,127 @@ def test_parts_with_other_columns_are_refused(first, second, column):
 
 def test_text_of_any_width_is_one_type():
     stream = io.BytesIO()
-    writer = TableWriter(DelimitedSink(stream, ","), keeps_id_types=True)
+    writer = TableWriter("csv", stream)
     writer.append(part("a"))
     writer.append(part("longer"))
     assert stream.getvalue().splitlines()[1:] == [b'"a",0,1', b'"longer",0,1']
 
 
 def test_a_query_comes_once():
-    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    writer = TableWriter("csv", io.BytesIO())
     writer.append(part(1))
     with pytest.raises(PartsDifferError, match="query 1 appears twice"):
         writer.append(part(1))
 
 
 def test_a_feature_that_looks_like_something_else_is_warned_about():
-    writer = TableWriter(DelimitedSink(io.BytesIO(), ","), keeps_id_types=True)
+    writer = TableWriter("csv", io.BytesIO())
     with pytest.warns(UserWarning, match="'Weight' is read as the sample_weight"):
         writer.append(part(1, feature_names=["Weight"]))
+
+
+# --- text tables -----------------------------------------------------------------------------
+
+
+def read_text(tmp_path, text, separator=",", **options):
+    path = tmp_path / ("t.csv" if separator == "," else "t.tsv")
+    path.write_bytes(text)
+    return (Csv if separator == "," else Tsv)().read(path, **options)
+
+
+def test_numbers_booleans_and_missing_cells(tmp_path):
+    rows = ["1.5,true,,", ",false,,TRUE", "NaN,true,,False", "NULL,false,,1", "NA,true,,true"]
+    text = "\n".join(["qid,label,a,b,c,d", *(f"1,0,{row}" for row in rows)])
+    nan = np.nan
+    np.testing.assert_array_equal(
+        read_text(tmp_path, text.encode()).X.T,
+        [[1.5, nan, nan, nan, nan], [1, 0, 1, 0, 1], [nan] * 5, [nan, 1, 0, 1, 1]],
+    )
+
+
+def test_ids_of_text_tables_are_read_as_they_are_written(tmp_path):
+    rows = ["007\t1", "NA\t2", '""\t3', '"a\tb"\t4', '"say ""é"""\t5', '"two\nlines"\t6']
+    text = "\n".join(["doc_id\tx\tqid\tlabel", *(f"{row}\t1\t0" for row in rows)])
+    data = read_text(tmp_path, text.encode(), "\t")
+    assert data.doc_id.tolist() == ["007", "NA", "", "a\tb", 'say "é"', "two\nlines"]
+    assert data.X.ravel().tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_byte_order_mark_carriage_returns_and_blank_lines(tmp_path):
+    data = read_text(tmp_path, b"\xef\xbb\xbfqid,label,b\r\n1,2,5\r\n\r\n3,4,6\r\n")
+    assert (data.qid.tolist(), data.y.tolist(), data.feature_names) == ([1, 3], [2, 4], ("b",))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("1,2", r"Row #3: Expected 3 columns, got 2: 1,2\."),
+        ("1,2,3,4", r"Row #3: Expected 3 columns, got 4: 1,2,3,4\."),
+        ("1,2,1_000", "feature column is not numeric: 'x'"),
+    ],
+)
+def test_damaged_rows_are_refused(tmp_path, row, sentence):
+    with pytest.raises(DataError, match=rf"t\.csv: .*{sentence}"):
+        read_text(tmp_path, f"qid,label,x\n1,0,5\n{row}\n".encode())
+
+
+def test_a_word_after_the_first_block_is_refused_with_its_column(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
+    text = "qid,label,unused,x\n" + "1,0,2,\n" * 40 + "1,0,word,0.5\n1,0,3,word\n"
+    with pytest.raises(DataError, match=r"column 'x' is not numeric \(it holds 'word'\)"):
+        read_text(tmp_path, text.encode(), drop="unused")
+    shorter = text.removesuffix("1,0,3,word\n").encode()
+    X = read_text(tmp_path, shorter, drop="unused").X  # an empty first block contains numbers
+    assert X[-1, 0] == 0.5
+    assert np.isnan(X[:-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("names", "separator", "sentence"),
+    [
+        (b"qid;label;x", ",", "separated by ';'; save it with commas between cells and points in"),
+        (b"qid\tlabel\tx", ",", r"separated by '\\t'; read it as tsv"),
+        (b"qid,label,x", "\t", "separated by ','; read it as csv"),
+        (b"qid|label|x", ",", r"separated by '\|'; save it with commas"),
+    ],
+)
+def test_another_separator_is_reported(tmp_path, names, separator, sentence):
+    with pytest.raises(DataError, match=sentence):
+        read_text(tmp_path, names + b"\n", separator)
+
+
+def test_columns_are_read_with_ids_as_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"q,d,s,unused\n1,07,1,x\n1,8,2.5,y\n")
+    roles = {"qid": "q", "doc_id": "d", "score": "s"}
+    columns = Csv().read_columns(path, lambda names: roles)
+    assert {role: values.tolist() for role, values in columns.items()} == {
+        "qid": ["1", "1"],
+        "doc_id": ["07", "8"],
+        "score": [1, 2.5],
+    }
+
+
+def test_blocks_of_columns_are_written_below_one_header(tmp_path):
+    path = tmp_path / "t.csv"
+    with Csv().open_columns(path) as writer:
+        writer.write({"a": np.array([1, 2]), "b": np.array([0.1, 1], np.float32)})
+        writer.write({"a": np.array([3]), "b": np.array([2], np.float32)})
+        with pytest.raises(PartsDifferError, match="differ in column 'a'"):  # in another order
+            writer.write({"b": np.array([2], np.float32), "a": np.array([3])})
+    assert path.read_bytes() == b'"a","b"\n1,0.1\n2,1\n3,2\n'
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.lists(st.floats(allow_infinity=False), min_size=1),
+    name=st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=5),
+)
+def test_any_number_and_text_comes_back_from_text(tmp_path, values, name):
+    path, array = tmp_path / "t.csv", np.array(values)
+    Csv().write_columns({"x": array, "doc_id": np.array([name] * len(values))}, path)
+    columns = Csv().read_columns(path, lambda names: {"x": "x", "doc_id": "doc_id"})
+    np.testing.assert_array_equal(columns["x"], array)
+    signs = [np.signbit(numbers[array == 0]).tolist() for numbers in (columns["x"], array)]
+    assert signs[0] == signs[1]
+    assert columns["doc_id"].tolist() == [name] * len(values)

@@ -92,7 +92,7 @@ def test_a_timeout_of_the_work_itself_reaches_the_caller(client):
 
 
 def test_a_package_that_a_worker_lacks_is_reported_as_one_that_is_missing_here():
-    error = MissingExtraError("pyarrow", "parquet", "reading Parquet")
+    error = MissingExtraError("torch", "neural", "a network")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 

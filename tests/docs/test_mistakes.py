@@ -312,7 +312,6 @@ EXTRAS = [
     ("neural", "torch", lambda: fit(ranker=rw.RankNet(model="network"))),
     ("tune", "optuna", tune),
     ("plot", "matplotlib", draw_figure),
-    ("parquet", "pyarrow", lambda: rw.load(write("a.parquet", b"PAR1"))),
     ("onnx", "onnx", export),
     ("serve", "fastapi", serve),
     ("serve", "uvicorn", serve),

@@ -19,7 +19,7 @@ import rankwright
 import rankwright as rw
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.trec import judge_run, read_qrels, read_run
-from rankwright.errors import DataError, MissingExtraError, UsageError
+from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluator, evaluate
@@ -637,8 +637,6 @@ def test_without_pandas_a_sentence_says_what_to_install(monkeypatch):
     found = evaluate(Y, SCORES, "mrr", qid=QID)
     with pytest.raises(UsageError, match="pandas is not installed: pip install pandas"):
         found.to_frame()
-    with pytest.raises(MissingExtraError, match="pyarrow"):
-        found.to_frame("pyarrow")
 
 
 def test_the_public_name_is_this_function():

@@ -10,7 +10,6 @@ from cases import each
 from served import ARROW, NAMES, NPY, arrow, client, documents, npy, sentence, vectors
 
 import rankwright
-from rankwright.serve import binary_bodies
 from rankwright.serve.binary_bodies import address_fields, arrow_lists, npy_lists, npy_matrix
 from rankwright.serve.schemas import RankBatch, RankRequest, RequestError, ScoreBatch, ScoreRequest
 from rankwright.serve.settings import Settings
@@ -283,14 +282,6 @@ def test_limits_are_those_of_json(files):
         assert sentence(post(web, RANK, body, headers), 413) == (
             "documents: 2 are more than the 1 allowed."
         )
-
-
-def test_a_server_without_pyarrow_says_what_to_install(trees, monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(binary_bodies, "import_module", missing)
-    assert "rankwright[parquet]" in sentence(post(trees, RANK, TABLE, ARROW), 415)
 
 
 # --- fields in the address -------------------------------------------------------------------

@@ -10,9 +10,8 @@ from cases import each
 from served import NAMES, client, documents
 
 from rankwright.errors import RankwrightError
-from rankwright.serve import json_bodies
 from rankwright.serve.json_bodies import NotPlainError, asked_lists, number_of, plain_lists
-from rankwright.serve.schemas import RankBatch, RankRequest, RequestError, ScoreRequest
+from rankwright.serve.schemas import RankRequest, RequestError, ScoreRequest
 from rankwright.serve.settings import Settings
 
 STRICT, LENIENT = Settings(), Settings(missing="nan", unknown="ignore")
@@ -125,20 +124,6 @@ def test_damaged_bodies_are_read_alike_or_left_to_pydantic():
             assert found == read(asked_lists(RankRequest, bytes(text)), LENIENT), bytes(text)
             both += 1
     assert both > 300
-
-
-def test_the_same_answers_without_msgspec(files, monkeypatch):
-    payload = {"queries": [{"query": n, "documents": documents(n)[0], "top": 2} for n in (3, 4)]}
-    web = client(f"web={files / 'trees.rw'}")
-    quick = web.post("/v1/models/web/rank/batch", json=payload)
-    assert plain_lists(RankBatch, json.dumps(payload).encode()) is not None
-    json_bodies._decoders.cache_clear()
-    monkeypatch.setattr(json_bodies, "_msgspec", lambda: None)
-    try:
-        assert plain_lists(RankBatch, json.dumps(payload).encode()) is None
-        assert web.post("/v1/models/web/rank/batch", json=payload).content == quick.content
-    finally:
-        json_bodies._decoders.cache_clear()
 
 
 def test_a_plain_body_does_not_reach_pydantic(files, monkeypatch):
