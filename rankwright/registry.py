@@ -9,7 +9,6 @@ packages register the same name, the alphabetically first package is used.
 
 from __future__ import annotations
 
-import difflib
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -308,5 +307,7 @@ def unknown(what: str, name: str, known: Any) -> str:
 
 def nearest(name: str, known: Any) -> str:
     """Return a question with the nearest of the ``known`` names, or the list of all names."""
-    near = difflib.get_close_matches(name, list(known), cutoff=0.5)
+    from difflib import get_close_matches  # only needed for wrong names
+
+    near = get_close_matches(name, list(known), cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."
