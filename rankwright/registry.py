@@ -1,6 +1,7 @@
 """Registry of all parts by name: ``name -> "module:Class"``, imported on first use.
 
-A part needs one class and one line here. Its key is also its word on the command line and its
+A part needs one class and one line here; a format is not a class but a
+`rankwright.data.formats.Format`. The key of a part is also its word on the command line and its
 heading in the documentation. Other packages register parts by entry points in the groups
 ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``, ``.exports`` and
 ``.rankers``; the name of the entry point is the key. Built-in names cannot be overridden. If two
@@ -42,15 +43,15 @@ METRICS = {
 }
 
 FORMATS = {
-    "arrow": "rankwright.data.tables:Arrow",
-    "csv": "rankwright.data.tables:Csv",
-    "feature_log": "rankwright.data.feature_log:FeatureLog",
-    "letor": "rankwright.data.letor:Letor",
-    "lightgbm": "rankwright.data.lightgbm:LightGBMText",
-    "parquet": "rankwright.data.tables:Parquet",
-    "store": "rankwright.data.store:Store",
-    "trec": "rankwright.data.trec:Trec",
-    "tsv": "rankwright.data.tables:Tsv",
+    "arrow": "rankwright.data.tables:ARROW",
+    "csv": "rankwright.data.tables:CSV",
+    "feature_log": "rankwright.data.feature_log:FEATURE_LOG",
+    "letor": "rankwright.data.letor:LETOR",
+    "lightgbm": "rankwright.data.lightgbm:LIGHTGBM",
+    "parquet": "rankwright.data.tables:PARQUET",
+    "store": "rankwright.data.store:STORE",
+    "trec": "rankwright.data.trec:TREC",
+    "tsv": "rankwright.data.tables:TSV",
 }
 
 EXTENSIONS: dict[str, tuple[str, ...]] = {

@@ -22,6 +22,7 @@ from pybtex.plugin import find_plugin
 
 import rankwright
 from rankwright import registry
+from rankwright.data.formats import format_named
 from rankwright.rankers.base import Ranker
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -525,6 +526,13 @@ def formats_page() -> str:
     lines = ["Formats", "=======", "", "What ``format=`` of `rankwright.load` takes; options go to"]
     lines[-1] += " ``rankwright.load`` and, on the command line, to ``--read``."
     for name in sorted(registry.FORMATS):
-        module, _, attribute = registry.FORMATS[name].partition(":")
-        lines += ["", name, "-" * len(name), "", f".. autoclass:: {module}.{attribute}"]
+        chosen = format_named(name)
+        lines += ["", name, "-" * len(name), "", chosen.description, ""]
+        for title, words in (
+            ("File extensions", chosen.extensions),
+            ("Options of the reader", chosen.read_options),
+            ("Options of the writer", chosen.write_options),
+        ):
+            if words:
+                lines += [f"{title}: {', '.join(f'``{word}``' for word in words)}", ""]
     return "\n".join(lines) + "\n"

@@ -2,6 +2,7 @@ from .files import convert as convert
 from .files import load as load
 from .files import save as save
 from .files import save_parts as save_parts
+from .formats import Format as Format
 from .normalize import QueryMinMax as QueryMinMax
 from .normalize import QuerySum as QuerySum
 from .normalize import QueryZScore as QueryZScore

@@ -35,6 +35,7 @@ from rankwright.data.delimited import (
     read_columns,
     refuse_repeated,
 )
+from rankwright.data.formats import Format
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
@@ -714,3 +715,42 @@ class ArrowSink:
         """Write what comes after the last block."""
         if self.writer is not None:
             self.writer.close()
+
+
+def _format_of_table(
+    table: Table, description: str, row_count: Callable[..., int | None] | None = None
+) -> Format:
+    return Format(
+        description=description,
+        extensions=table.extensions,
+        read=table.read,
+        read_options=(
+            *("qid", "label", "features", "drop", "query_weight", "sample_weight", "doc_id"),
+            *("group", "position", "categorical", "dtype", "grades"),
+        ),
+        write=table.write,
+        read_parts=table.read_parts,
+        open_writer=table.open_writer,
+        column_names=table.names,
+        row_count=row_count,
+        table=table,
+        holds=table.holds,
+    )
+
+
+ARROW = _format_of_table(
+    Arrow(),
+    "Arrow IPC files (Feather), a row per document; memory-mapped when read.",
+    Arrow().row_count,
+)
+CSV = _format_of_table(
+    Csv(), "Comma-separated values under a line of column names, a row per document."
+)
+PARQUET = _format_of_table(
+    Parquet(),
+    "Parquet files, a row per document; read by row groups.",
+    Parquet().row_count,
+)
+TSV = _format_of_table(
+    Tsv(), "Tab-separated values under a line of column names, a row per document."
+)

@@ -28,6 +28,7 @@ from scipy import sparse
 
 from rankwright.core.order import ranking
 from rankwright.core.types import F64, AnyArray
+from rankwright.data.formats import Format
 from rankwright.data.frames import (
     USUAL_NAMES,
     column_of,
@@ -549,3 +550,16 @@ def _one_of(option: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = " or ".join(f"'{choice}'" for choice in choices)
         raise UsageError(f"{option} must be {listed}, not '{value}'.")
+
+
+TREC = Format(
+    description=(
+        "TREC runs with their judgments (qrels): features ``score`` and reciprocal ``rank``."
+    ),
+    extensions=Trec.extensions,
+    read=Trec().read,
+    read_options=("qrels", "unjudged", "missing"),
+    write=Trec().write,
+    write_options=("feature", "qrels", "tag"),
+    holds=Trec.holds,
+)
