@@ -32,6 +32,7 @@ from msgspec import field as key
 from rankwright.core.dtypes import as_vector
 from rankwright.core.parameters import check_choice
 from rankwright.core.types import AnyArray
+from rankwright.data.formats import Format
 from rankwright.data.frames import ids_of_text, listed
 from rankwright.data.judgments import Judgments, read_judgments
 from rankwright.data.ranking_data import RankingData, first_repeated
@@ -543,3 +544,21 @@ def _error_text(error: Any) -> Any:
 
 def _some(queries: Sequence[str]) -> str:
     return ", ".join(queries[:_MOST_NAMED]) + (", ..." if len(queries) > _MOST_NAMED else "")
+
+
+_feature_log = FeatureLog()
+FEATURE_LOG = Format(
+    description=(
+        "Logged features of Elasticsearch, OpenSearch, Solr and Vespa, with a judgment list."
+    ),
+    extensions=FeatureLog.extensions,
+    read=_feature_log.read,
+    read_options=(
+        *("judgments", "queries", "features", "log", "doc_id", "unjudged", "absent", "dtype"),
+        "grades",
+    ),
+    write=_feature_log.write,
+    read_parts=_feature_log.read_parts,
+    column_names=_feature_log.names,
+    holds=FeatureLog.holds,
+)

@@ -26,6 +26,7 @@ from scipy import sparse
 from rankwright.core.checks import HIGHEST_GRADE, ArraySpec, check_arrays
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.types import AnyArray
+from rankwright.data.formats import Format
 from rankwright.data.frames import categories_from_json, categories_to_json
 from rankwright.data.ranking_data import (
     EVERYTHING,
@@ -344,3 +345,17 @@ class _Column:
 
     def finish(self) -> None:
         self._write_header("r+b")
+
+
+_store = Store()
+STORE = Format(
+    description="A folder of memory-mapped arrays, for data larger than memory.",
+    extensions=Store.extensions,
+    read=_store.read,
+    write=_store.write,
+    read_parts=_store.read_parts,
+    open_writer=_store.open_writer,
+    row_count=_store.row_count,
+    recognises=is_store,
+    holds=Store.holds,
+)
