@@ -144,7 +144,8 @@ def _convert() -> None:
 
 def _fit_other_features() -> None:
     """Fit and score float32 and sparse features."""
-    for X in (_data().X.astype(np.float32), sparse.csr_array(_data().X)):
+    dense: Any = _data().X
+    for X in (dense.astype(np.float32), sparse.csr_array(dense)):
         data = _data()._replace(X=X)
         for name in ("memr", "lambdamart"):
             ranker = registry.resolve("rankers", name)()

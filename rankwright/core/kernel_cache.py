@@ -162,7 +162,7 @@ def is_intact(folder: Path) -> bool:
     if not digests:
         return True
     try:
-        return digests == json.loads((folder / _DIGESTS).read_text(encoding="ascii"))
+        return bool(digests == json.loads((folder / _DIGESTS).read_text(encoding="ascii")))
     except (OSError, ValueError):
         return False
 

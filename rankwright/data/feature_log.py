@@ -558,7 +558,6 @@ FEATURE_LOG = Format(
         "grades",
     ),
     write=_feature_log.write,
-    read_parts=_feature_log.read_parts,
     column_names=_feature_log.names,
     holds=FeatureLog.holds,
 )
