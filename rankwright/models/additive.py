@@ -103,24 +103,22 @@ class Additive(ModelPart):
         if resume is not None:
             rules = _rules_of(resume, data)
             search.load_state(resume, first + len(rules))
-        columns = valid_scores = None
+        for count in range(1, len(rules) + 1):
+            yield Round(first + count, math.nan, None, partial(with_rules, start, rules, count))
+        valid_scores, n_scored = None, 0
         if valid is not None:
-            columns = by_column(valid.X)
-            valid_scores = start.scores(valid.X, n_jobs=n_jobs)
-        for number, (feature, threshold, weight) in enumerate(rules, start=1):
-            yield Round(first + number, math.nan, None, partial(with_rules, start, rules, number))
-            if valid_scores is not None:
-                valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
+            columns, valid_scores = by_column(valid.X), start.scores(valid.X, n_jobs=n_jobs)
         for t in range(first + len(rules), first + self.n_rounds):
             rule = search.step(t)
             if rule is None and rules:  # the loss is level along every rule
                 return
             if rule is not None:
                 rules.append(rule)
-                feature, threshold, weight = rule
-                if valid_scores is not None:
-                    valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
             count = len(rules)
+            if valid_scores is not None:
+                for feature, threshold, weight in rules[n_scored:]:
+                    valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
+                n_scored = count
             yield Round(
                 t + 1,
                 search.value,
