@@ -343,16 +343,19 @@ def is_missing(value: Any) -> bool:
 
 def _number(value: Any, kind: _Kind, query: Any, doc: Any) -> float:
     """Return a score or grade of a mapping or a table as a number."""
-    place = f"the {kind.value} of document {quoted(str(doc))} of query {query}"
     try:
         if isinstance(value, str | bytes):
             raise TypeError
         number = float(value)
+        fault = _fault(number, kind)
+        value = number
     except (TypeError, ValueError):
-        raise DataError(f"{place} is {brief(value)}, which is not a number.") from None
-    fault = _fault(number, kind)
+        fault = "is not a number"
     if fault:
-        raise DataError(f"{place} is {number}: it {fault}.")
+        raise DataError(
+            f"the {kind.value} of document {quoted(str(doc))} of query {query} is {brief(value)}: "
+            f"it {fault}."
+        )
     return number
 
 
