@@ -58,9 +58,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.rates import RCTR as RCTR
     from rankwright.clicks.simulation import simulate as simulate
     from rankwright.clicks.simulation import simulate_clicks as simulate_clicks
-    from rankwright.data.click_files import LogFile as LogFile
     from rankwright.data.click_files import load_log as load_log
-    from rankwright.data.click_files import open_log as open_log
     from rankwright.data.click_files import save_log as save_log
     from rankwright.data.click_log import ClickLog as ClickLog
     from rankwright.data.click_log import Interleaving as Interleaving
@@ -80,7 +78,6 @@ _MODULES = {
     "InterleavedList": "rankwright.clicks.interleaving",
     "Interleaving": "rankwright.data.click_log",
     "InterleavingScores": "rankwright.clicks.interleaving_score",
-    "LogFile": "rankwright.data.click_files",
     "LogProfile": "rankwright.clicks.inspect",
     "Optimised": "rankwright.clicks.interleaving",
     "PBM": "rankwright.clicks.examination",
@@ -108,7 +105,6 @@ _MODULES = {
     "interleave_scores": "rankwright.clicks.interleaving",
     "load_log": "rankwright.data.click_files",
     "model": "rankwright.clicks.models",
-    "open_log": "rankwright.data.click_files",
     "plot_interleaving": "rankwright.clicks.interleaving_score",
     "plot_values": "rankwright.clicks.off_policy",
     "save_log": "rankwright.data.click_files",

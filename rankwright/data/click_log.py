@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
@@ -54,27 +55,6 @@ _SPECS = (
 
 
 # --- kernels ---------------------------------------------------------------------------------
-
-
-@kernel
-def _number_pairs(sessions, indptr, query, document, last, slot, code, first):  # type: ignore[no-untyped-def]
-    """Give numbers to pairs in the order of ``sessions``, query by query; return how many.
-
-    ``last[d]`` is the query that document d was last seen with (-1: none), ``slot[d]`` their pair,
-    and ``first[p]`` the first impression of pair p.
-    """
-    found = 0
-    for s in sessions:
-        q = query[s]
-        for i in range(indptr[s], indptr[s + 1]):
-            d = document[i]
-            if last[d] != q:
-                last[d] = q
-                slot[d] = found
-                first[found] = i
-                found += 1
-            code[i] = slot[d]
-    return found
 
 
 @kernel
@@ -575,19 +555,10 @@ class ClickLog:
 
     def pairs(self) -> Pairs:
         """Return the different (query, document) pairs, and the pair of each impression."""
-        n, n_documents = self.n_impressions, self.n_documents
-        code, first = np.empty(n, np.int64), np.empty(n, np.int64)
-        last, slot = np.full(n_documents, -1, np.int32), np.empty(n_documents, np.int64)
-        by_query = np.argsort(self.query, kind="stable")
-        found = _number_pairs(
-            by_query, self.indptr, self.query, self.document, last, slot, code, first
-        )
-        document = self.document[first[:found]]
-        query = self.query[np.searchsorted(self.indptr, first[:found], side="right") - 1]
-        order = np.lexsort((document, query))
-        number = np.empty(found, np.int64)
-        number[order] = np.arange(found)
-        return Pairs(query[order], document[order], number[code])
+        query = np.repeat(self.query, self.sizes).astype(np.int64)
+        keys, code = np.unique(query * self.n_documents + self.document, return_inverse=True)
+        codes = np.divmod(keys, max(self.n_documents, 1))
+        return Pairs(codes[0].astype(np.int32), codes[1].astype(np.int32), code)
 
     def counts(self) -> ClickCounts:
         """Return impressions and clicks of each (query, document, position)."""
@@ -791,23 +762,26 @@ def with_interleaving(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of `ClickLog.from_arrays` for columns by role, also of interleaved lists."""
     if "interleaving" not in arrays:
         return dict(arrays)
-    credit = [values for role, values in arrays.items() if role.startswith("credit_")]
-    rest = {role: values for role, values in arrays.items() if not role.startswith("credit_")}
-    written = sorted({str(one) for one in np.asarray(rest["interleaving"]).tolist()})
-    if len(written) > 1:
+    columns = {role: values for role, values in arrays.items() if not role.startswith("credit_")}
+    first, *others = list(columns["interleaving"]) or [None]
+    different = next((other for other in others if other != first), None)
+    if different is not None:
         raise DataError(
-            f"the sessions were interleaved in different ways: {quoted(written[0])} and "
-            f"{quoted(written[1])}; keep them apart."
+            f"the sessions were interleaved in different ways: {quoted(str(first))} and "
+            f"{quoted(str(different))}; keep them apart."
         )
-    try:
-        held = json.loads(written[0]) if written else None
-    except (ValueError, RecursionError):
-        held = written[0]
-    rest["interleaving"] = Interleaving.from_dict(held)
-    if credit:
-        numbers = [as_float_vector(one, "credit", len(one)) for one in credit]
-        rest["credit"] = np.column_stack(numbers)
-    return rest
+    if isinstance(first, str):
+        with suppress(ValueError, RecursionError):
+            first = json.loads(first)
+    columns["interleaving"] = Interleaving.from_dict(first)
+    if len(columns) < len(arrays):
+        numbers = [
+            as_float_vector(values, "credit", len(values))
+            for role, values in arrays.items()
+            if role.startswith("credit_")
+        ]
+        columns["credit"] = np.column_stack(numbers)
+    return columns
 
 
 # --- ids and codes ---------------------------------------------------------------------------
