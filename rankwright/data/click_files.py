@@ -112,8 +112,10 @@ def load_log(
         raise UsageError(registry.unknown("format of click logs", name, _OPTIONS))
     for option in options:
         if option not in _OPTIONS[name]:
-            known = ", ".join(_OPTIONS[name])
-            raise UsageError(f"format '{name}' has no option '{option}' to read; it takes {known}.")
+            accepted = ", ".join(_OPTIONS[name])
+            raise UsageError(
+                f"format '{name}' has no option '{option}' to read; it takes {accepted}."
+            )
     if name in _TABLES:
         log = _read_table(name, path, options)
     else:
@@ -122,13 +124,13 @@ def load_log(
 
 
 def save_log(log: ClickLog, path: str | Path) -> None:
-    """Write a log: as a table with a row for each impression, or a session in a line of JSON.
+    """Write a log as a table with a row for each impression, or as JSON lines of sessions.
 
     Parameters
     ----------
     log
     path
-        Its extension says how: .csv, .tsv, .parquet, .arrow or .jsonl.
+        The extension determines the format: .csv, .tsv, .parquet, .arrow or .jsonl.
 
     Examples
     --------
@@ -143,8 +145,8 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     1,7,"b",1,0
     1,7,"a",2,1
     """
-    name = written_format(path)
-    if name == "jsonl":
+    kind = written_format(path)
+    if kind == "jsonl":
         _write_lines(json_lines(log), path)
         return
     session = log.session_of_impression()
@@ -155,26 +157,26 @@ def save_log(log: ClickLog, path: str | Path) -> None:
         "position": log.position,
         "click": log.click.astype(np.int8),
     }
-    for one in ("time", "user", "weight"):
-        values = getattr(log, one)
+    for name in ("time", "user", "weight"):
+        values = getattr(log, name)
         if values is not None:
-            columns[one] = values[session]
+            columns[name] = values[session]
     if log.propensity is not None:
         columns["propensity"] = log.propensity
     if log.interleaving is not None:
-        how = json.dumps(log.interleaving.to_dict())
-        columns["interleaving"] = np.full(log.n_impressions, how)
+        interleaving = json.dumps(log.interleaving.to_dict())
+        columns["interleaving"] = np.full(log.n_impressions, interleaving)
         if log.team is not None:
             columns["team"] = log.team
         if log.credit is not None:
-            columns |= {f"credit_{number + 1}": one for number, one in enumerate(log.credit.T)}
-    format_named(name).write_columns(columns, path)
+            columns |= {f"credit_{at}": credit for at, credit in enumerate(log.credit.T, 1)}
+    format_named(kind).write_columns(columns, path)
 
 
 def save_lists(log: ClickLog, path: str | Path) -> None:
-    """Write lists that are to be shown: as `save_log`, but lines of JSON have no clicks.
+    """Write lists to show to users, as `save_log` does, but JSON lines without clicks.
 
-    On standard output (``-``) these are JSON lines.
+    The format of standard output (``-``) is JSON lines.
     """
     if str(path) == "-" or written_format(path) == "jsonl":
         _write_lines(json_lines(log, clicks=False), path)
@@ -183,7 +185,7 @@ def save_lists(log: ClickLog, path: str | Path) -> None:
 
 
 def written_format(path: str | Path) -> str:
-    """Return the format that the name of a file to be written says."""
+    """Return the format for writing a file, determined by its name."""
     try:
         name = _format_of(path)
     except UsageError:
@@ -202,39 +204,38 @@ def _write_lines(lines: Iterable[str], path: str | Path) -> None:
 
 
 def json_lines(log: ClickLog, *, clicks: bool = True) -> Iterator[str]:
-    """Yield a line of JSON for each session; without clicks they are lists that are to be shown."""
-    several = {"documents": log.document_ids[log.document], "positions": log.position}
+    """Yield a line of JSON for each session, optionally without its clicks."""
+    lists = {"documents": log.document_ids[log.document], "positions": log.position}
     if clicks:
-        several["clicks"] = log.click.astype(np.int8)
+        lists["clicks"] = log.click.astype(np.int8)
     optional = {"propensities": log.propensity, "teams": log.team, "credits": log.credit}
-    several |= {name: values for name, values in optional.items() if values is not None}
-    once = {
+    lists |= {name: values for name, values in optional.items() if values is not None}
+    scalars = {
         name: values
         for name in ("time", "user", "weight")
         if (values := getattr(log, name)) is not None
     }
     how = {} if log.interleaving is None else {"interleaving": log.interleaving.to_dict()}
     for session in range(log.n_sessions):
-        here = slice(int(log.indptr[session]), int(log.indptr[session + 1]))
+        impressions = slice(int(log.indptr[session]), int(log.indptr[session + 1]))
         line = {"session": session, "query": _plain(log.query_ids[log.query[session]])}
-        line |= {name: _plain(values[session]) for name, values in once.items()}
-        line |= {name: values[here].tolist() for name, values in several.items()}
+        line |= {name: _plain(values[session]) for name, values in scalars.items()}
+        line |= {name: values[impressions].tolist() for name, values in lists.items()}
         yield json.dumps(line | how, default=str, ensure_ascii=False) + "\n"
 
 
 def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy as Python's, and a date as its text."""
+    """Convert a NumPy scalar to Python, and a date to text."""
     if isinstance(value, np.datetime64):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _format_of(path: str | Path) -> str:
-    suffix = plain_suffix(path)
-    found = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    found |= dict.fromkeys(registry.EXTENSIONS["parquet"], "parquet")
-    found |= dict.fromkeys(registry.EXTENSIONS["arrow"], "arrow")
-    name = found.get(suffix)
+    formats = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    for kind in ("parquet", "arrow"):
+        formats |= dict.fromkeys(registry.EXTENSIONS[kind], kind)
+    name = formats.get(plain_suffix(path))
     if name is None:
         raise UsageError(
             f"{path} has no file extension of a click log; name the format (format=..., "
@@ -262,7 +263,7 @@ def _roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str,
 def _log_of_rows(columns: Mapping[str, AnyArray], roles: Mapping[str, str]) -> ClickLog:
     """Return the log of columns with a value for each impression."""
     if not len(columns["session"]):
-        raise DataError("there are no rows.")
+        raise DataError("the table has no rows.")
     for role in _IDS:
         for row, value in enumerate(columns[role].tolist() if role in columns else []):
             if value is None or value == "" or isinstance(value, dict | list):
@@ -271,7 +272,7 @@ def _log_of_rows(columns: Mapping[str, AnyArray], roles: Mapping[str, str]) -> C
 
 
 def _parsed(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns in which ids and times are numbers if all of them are written as numbers."""
+    """Convert ids to integers and times to floats if all texts of a column are numbers."""
     columns = dict(columns)
     for role in _IDS:
         values = columns.get(role)
@@ -342,7 +343,7 @@ def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
             lines.append((number, line))
     with naming(path):
         if not lines:
-            raise DataError("there are no sessions.")
+            raise DataError("the log has no sessions.")
         names = list(lines[0][1])
         if isinstance(lines[0][1].get("documents"), list):
             usual_names = {role: _USUAL_NAMES[role] for role in _OF_SESSION}
@@ -399,8 +400,8 @@ def apply_reports(sessions: Sequence[Session], reports: Sequence[Report], path: 
     for session in sessions:
         positions = session.positions or range(1, len(session.documents) + 1)
         session.clicks = [position in clicked[session.session] for position in positions]
-        if others := clicked[session.session].difference(positions):
-            problem = f"there is no document at position {min(others)}, which was clicked"
+        if missing := clicked[session.session].difference(positions):
+            problem = f"position {min(missing)} was clicked, but has no document"
             error_at(path, session.line, problem)
     _refuse_repeated([session.session for session in sessions])
 
@@ -428,7 +429,7 @@ def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
                 error_at(path, session.line, f"{len(values)} {field} for {n_documents}")
     sessions = [session for session in sessions if session.documents]
     if not sessions:
-        raise DataError("there are no sessions.")
+        raise DataError("the log has no sessions.")
     columns: dict[str, list[Any]] = {}
     for field in present:
         values = [getattr(session, field) for session in sessions]

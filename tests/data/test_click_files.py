@@ -112,7 +112,7 @@ DAMAGED = [
     ({"interleaving": {"method": 3, "rankers": ["A", "B"]}}, "two or more"),
     ({"teams": [0]}, "line 1: 1 teams for 2 documents"),
     ({"teams": [0, 7]}, "team 7"),
-    ({"teams": [0, 0.5]}, "teams are whole numbers"),
+    ({"teams": [0, 0.5]}, "team must be a whole number"),
     ({"teams": [0, None]}, r"line 1: this is not a session: .* at `\$.teams"),
     ({"teams": 3}, r"expected `array.*`, got `int` at `\$.teams"),
     ({"credits": [[1], [1, 2]]}, "as many in each"),
@@ -160,7 +160,7 @@ def test_rows_of_a_session_can_lie_apart(tmp_path):
     ("change", "sentence"),
     [
         (("clicked", "bought"), "no click column found"),
-        ((ROWS[ROWS.index("s1") :], ""), "log.csv: there are no rows"),
+        ((ROWS[ROWS.index("s1") :], ""), "log.csv: the table has no rows"),
         (("user", "item"), "'doc_id' and 'item' could each be the document"),
         (("s1,shoes,b", "s1,hats,b"), "log.csv: session 0 has two values of query"),
         (("b,2,1", ",2,1"), "log.csv: column 'doc_id' has no id at row 1"),
@@ -266,7 +266,7 @@ def test_ids_of_json_are_numbers_where_all_are(documents, ids, tmp_path):
             [{"query": "q", "documents": ["a"], "clicks": [-1]}],
             "log.jsonl: click must be 0 or more",
         ),
-        ([], "there are no sessions"),
+        ([], "the log has no sessions"),
     ],
 )
 def test_what_is_wrong_with_json_lines_is_said(objects, sentence, tmp_path):
@@ -382,8 +382,11 @@ def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
         (({**SHOWN[0], "session": None},), "line 1: the session has no key 'session'"),
         (({**SHOWN[0], "positions": 3},), "line 1: this is not a session: .*positions"),
         (({**SHOWN[0], "clicked": None}, SHOWN[1]), "line 1: the session has no list 'clicks'"),
-        (({"session": "s1", "clicked": [1]},), "log.jsonl: there are no sessions"),
-        ((*SHOWN, {"session": "s1", "clicked": [3]}), "line 1: there is no document at position 3"),
+        (({"session": "s1", "clicked": [1]},), "log.jsonl: the log has no sessions"),
+        (
+            (*SHOWN, {"session": "s1", "clicked": [3]}),
+            "line 1: position 3 was clicked, but has no document",
+        ),
         ((*SHOWN, SHOWN[0]), "session 's1' appears again after other sessions"),
     ],
 )
