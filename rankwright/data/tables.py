@@ -32,10 +32,8 @@ from rankwright.core.types import AnyArray
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
-    CategoryColumn,
     Columns,
     arrays_of_columns,
-    arrow_dictionary,
     categories_of,
     choose_columns,
     columns_of_data,
@@ -80,18 +78,18 @@ class OpenTable:
     def read(self, columns: Iterable[str]) -> Any:
         """Return columns of the whole table as an Arrow table."""
         with _named_columns(self.schema.names):
-            wanted = list(dict.fromkeys(columns))
-            return _validated(self.fragment.to_table(self.schema, columns=wanted))
+            names = list(dict.fromkeys(columns))
+            return _validated(self.fragment.to_table(self.schema, columns=names))
 
     def batches(self, columns: Iterable[str]) -> Iterator[Any]:
         """Yield columns of the table as Arrow tables with a limited number of rows."""
         import pyarrow as pa
 
-        wanted = list(dict.fromkeys(columns))
-        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(wanted)))
+        names = list(dict.fromkeys(columns))
+        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(names)))
         with _named_columns(self.schema.names):
             for batch in self.fragment.to_batches(
-                self.schema, columns=wanted, batch_size=rows, batch_readahead=1
+                self.schema, columns=names, batch_size=rows, batch_readahead=1
             ):
                 yield _validated(pa.Table.from_batches([batch]))
 
@@ -183,7 +181,7 @@ class Table:
     def read_parts(self, path: str | Path, **options: Any) -> Iterator[RankingData]:
         """Yield the table in parts of whole queries.
 
-        The options are those of `read`. There is only one part if the rows of a query are not
+        The options are the options of `read`. The table is one part if the rows of a query are not
         adjacent.
         """
         with naming(path):
@@ -247,13 +245,13 @@ class Table:
                 writer.append(part)
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
-        """Write columns as they are."""
+        """Write columns that need not be ranking data."""
         with self.open_columns(path) as writer:
             writer.write(columns)
 
     @contextmanager
     def open_columns(self, path: str | Path) -> Iterator[TableWriter]:
-        """Open a table for writing blocks of columns as they are."""
+        """Open a table for writing blocks of columns that need not be ranking data."""
         with open_target(path) as stream:
             writer = TableWriter(self.kind, stream)
             try:
@@ -356,15 +354,15 @@ class Table:
         text_ids: set[str] = set()
         categories = []
         previous: Any = None
-        left: set[Any] = set()
+        finished: set[Any] = set()
         for table in plan.source.batches([*ids, *features]):
             column = columns_of_frame(self._with_categories(table, plan.categorical))
             qid = column(query)
             for value in qid[np.append(True, qid[1:] != qid[:-1])[: len(qid)]].tolist():
-                if value in left:
+                if value in finished:
                     return None
                 if value != previous:
-                    left.add(previous)
+                    finished.add(previous)
                     previous = value
             categories.append(categories_of(column, features))
             if self.kind in _SEPARATORS:
@@ -484,7 +482,7 @@ def _header(file: str | bytes, separator: str) -> list[str]:
 
 
 def _typed_columns(column: Columns, plan: Plan) -> dict[str, AnyArray]:
-    """Return the columns of a text table that contain ids or positions, in their own types."""
+    """Return the ids and positions of a text table, as integers if possible."""
     columns = {name: column(name) for name in plan.ids}
     query = plan.roles["qid"]
     if (blank := columns[query] == "").any():
@@ -503,7 +501,7 @@ def _typed_columns(column: Columns, plan: Plan) -> dict[str, AnyArray]:
 
 
 def _validated(table: Any) -> Any:
-    """Return an Arrow table whose buffers are valid; reading others may crash the process."""
+    """Return an Arrow table if its buffers are valid; damaged buffers may crash the process."""
     table.validate(full=True)
     return table
 
@@ -542,9 +540,9 @@ def naming(path: str | Path) -> Iterator[None]:
         raise DataError(f"{name} cannot be read: {_one_line(error)}") from None
     except (pa.ArrowException, UnicodeDecodeError) as error:
         text = _one_line(error)
-        if found := re.search(r"In CSV column .*|CSV parse error.*", text):
-            raise DataError(f"{name}: {found[0]}") from None
-        raise DataError(f"{name} is damaged or not what its name says: {text}") from None
+        if csv_error := re.search(r"In CSV column .*|CSV parse error.*", text):
+            raise DataError(f"{name}: {csv_error[0]}") from None
+        raise DataError(f"{name} is damaged or in a format other than its name: {text}") from None
 
 
 @contextmanager
@@ -555,12 +553,12 @@ def _named_columns(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        found = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
-        if found is None:
+        invalid = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
+        if invalid is None:
             raise
-        name = quoted(names[int(found[1])])
+        name = quoted(names[int(invalid[1])])
         raise DataError(
-            f"column {name} is not numeric (it holds {quoted(found[2])}); encode it, or leave it "
+            f"column {name} is not numeric (it holds {quoted(invalid[2])}); encode it, or leave it "
             f"out with drop=[{name}]."
         ) from None
 
@@ -618,12 +616,7 @@ class TableWriter:
         import pyarrow as pa
 
         try:
-            table = pa.table(
-                {
-                    name: arrow_dictionary(values) if isinstance(values, CategoryColumn) else values
-                    for name, values in columns.items()
-                }
-            )
+            table = pa.table(columns)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataError(f"a column cannot be written: {_one_line(error)}") from None
         if self.writer is None:
