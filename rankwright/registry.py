@@ -1,6 +1,7 @@
 """Registry of all parts by name: ``name -> "module:Class"``, imported on first use.
 
-A part needs one class and one line here. Its key is also its word on the command line and its
+A part needs one class and one line here; a format is not a class but a
+`rankwright.data.formats.Format`. The key of a part is also its word on the command line and its
 heading in the documentation. Other packages register parts by entry points in the groups
 ``rankwright.losses``, ``.models``, ``.solvers``, ``.metrics``, ``.formats``, ``.exports`` and
 ``.rankers``; the name of the entry point is the key. Built-in names cannot be overridden. If two
@@ -9,7 +10,6 @@ packages register the same name, the alphabetically first package is used.
 
 from __future__ import annotations
 
-import difflib
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -43,15 +43,14 @@ METRICS = {
 }
 
 FORMATS = {
-    "arrow": "rankwright.data.tables:Arrow",
-    "csv": "rankwright.data.tables:Csv",
-    "feature_log": "rankwright.data.feature_log:FeatureLog",
-    "letor": "rankwright.data.letor:Letor",
-    "lightgbm": "rankwright.data.lightgbm:LightGBMText",
-    "parquet": "rankwright.data.tables:Parquet",
-    "store": "rankwright.data.store:Store",
-    "trec": "rankwright.data.trec:Trec",
-    "tsv": "rankwright.data.tables:Tsv",
+    "arrow": "rankwright.data.tables:ARROW",
+    "csv": "rankwright.data.tables:CSV",
+    "feature_log": "rankwright.data.feature_log:FEATURE_LOG",
+    "letor": "rankwright.data.letor:LETOR",
+    "lightgbm": "rankwright.data.lightgbm:LIGHTGBM",
+    "parquet": "rankwright.data.tables:PARQUET",
+    "store": "rankwright.data.store:STORE",
+    "tsv": "rankwright.data.tables:TSV",
 }
 
 EXTENSIONS: dict[str, tuple[str, ...]] = {
@@ -62,7 +61,6 @@ EXTENSIONS: dict[str, tuple[str, ...]] = {
     "lightgbm": (),
     "parquet": (".parquet", ".pq"),
     "store": (".store",),
-    "trec": (".run", ".trec"),
     "tsv": (".tsv", ".tab"),
 }
 """File suffixes of the built-in formats, which are known without importing the formats."""
@@ -308,5 +306,7 @@ def unknown(what: str, name: str, known: Any) -> str:
 
 def nearest(name: str, known: Any) -> str:
     """Return a question with the nearest of the ``known`` names, or the list of all names."""
-    near = difflib.get_close_matches(name, list(known), cutoff=0.5)
+    from difflib import get_close_matches  # only needed for wrong names
+
+    near = get_close_matches(name, list(known), cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known))}."

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.store import StoreWriter
+from rankwright.data.store import Store
 
 
 def full_data(X=None, **changes):
@@ -23,6 +23,6 @@ def full_data(X=None, **changes):
 
 
 def write_parts(path, parts):
-    with StoreWriter(path) as writer:
+    with Store().open_writer(path) as writer:
         for part in parts:
             writer.append(part)

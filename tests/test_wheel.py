@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ENDINGS = (".py", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
+ENDINGS = (".py", ".pyi", "/py.typed", ".bib", ".toml", ".html", ".css", ".js")
 
 
 def test_the_wheel_holds_the_package_and_the_licence_and_is_for_every_platform(tmp_path):

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from inspect import getdoc, isclass, signature
+from inspect import getdoc, isclass, ismodule, signature
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ from numpydoc.docscrape import NumpyDocString
 from pybtex.database import Entry, parse_file
 from pybtex.plugin import find_plugin
 
-from rankwright import _PUBLIC, _SUBMODULES, registry
+import rankwright
+from rankwright import registry
+from rankwright.data.formats import format_named
 from rankwright.rankers.base import Ranker
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+SUBMODULES = [name for name in rankwright.__all__ if ismodule(getattr(rankwright, name))]
 
 
 def pages() -> dict[str, str]:
@@ -50,9 +53,10 @@ def root_page(name: str) -> str:
 def _own_names() -> dict[str, list[str]]:
     """Return the names that each module documents; one that two have belongs to the first."""
     errors = [n for n, c in vars(import_module("rankwright.errors")).items() if isclass(c)]
-    found = {"rankwright": [*_PUBLIC], "rankwright.errors": errors}
+    public = [name for name in rankwright.__all__ if name not in SUBMODULES]
+    found = {"rankwright": public, "rankwright.errors": errors}
     seen = {id(_object(module, name)) for module in found for name in found[module]}
-    for short in _SUBMODULES:
+    for short in SUBMODULES:
         module = f"rankwright.{short}"
         found[module] = [
             name for name in import_module(module).__all__ if id(_object(module, name)) not in seen
@@ -426,7 +430,7 @@ def module_index(module: str) -> str:
     lines = [f"# {TITLES[module]}", "", f"```python\n{_import(module)}\n```"]
     rankers = {registry.resolve("rankers", name).__name__ for name in registry.RANKERS}
     named = sorted({*OWN[module], *getattr(import_module(module), "__all__", ())})
-    named = [name for name in named if module != "rankwright" or name not in _SUBMODULES]
+    named = [name for name in named if module != "rankwright" or name not in SUBMODULES]
     groups = {"": named}
     if module == "rankwright":
         groups = {
@@ -522,6 +526,13 @@ def formats_page() -> str:
     lines = ["Formats", "=======", "", "What ``format=`` of `rankwright.load` takes; options go to"]
     lines[-1] += " ``rankwright.load`` and, on the command line, to ``--read``."
     for name in sorted(registry.FORMATS):
-        module, _, attribute = registry.FORMATS[name].partition(":")
-        lines += ["", name, "-" * len(name), "", f".. autoclass:: {module}.{attribute}"]
+        chosen = format_named(name)
+        lines += ["", name, "-" * len(name), "", chosen.description, ""]
+        for title, words in (
+            ("File extensions", chosen.extensions),
+            ("Options of the reader", chosen.read_options),
+            ("Options of the writer", chosen.write_options),
+        ):
+            if words:
+                lines += [f"{title}: {', '.join(f'``{word}``' for word in words)}", ""]
     return "\n".join(lines) + "\n"

@@ -8,14 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
 
 _PLAIN_WIDTH = 120
 
@@ -57,55 +53,6 @@ def _finite(value: Any) -> Any:
 # --- progress: a bar on a terminal, lines elsewhere ------------------------------------------
 
 SECONDS_PER_LINE = 10.0
-_bars: list[Progress] = []  # those on the screen, the last one open
-
-
-@contextmanager
-def _shown(bar: Progress) -> Iterator[Progress]:
-    _bars.append(bar)
-    try:
-        with bar:
-            yield bar
-    finally:
-        _bars.remove(bar)
-
-
-class CompileLine:
-    """A line on a terminal that says which kernel is being compiled, and how far it is.
-
-    It stands under the bar of what waits for it, or by itself, and goes away at the end.
-    """
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-        self._own = False
-        self._task: TaskID | None = None
-
-    def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` functions of a kernel are compiled."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        if done >= total > 0:
-            self._end()
-            return
-        if self._bar is None or self._task is None:
-            self._own = not _bars
-            if self._own:
-                columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
-                self._bar = Progress(*columns, MofNCompleteColumn(), console=err, transient=True)
-                self._bar.start()
-            else:
-                self._bar = _bars[-1]
-            self._task = self._bar.add_task(f"compiling {name}", total=total, line="", text="")
-        text = f"compiling {name}"
-        self._bar.update(self._task, description=text, completed=done, total=total, refresh=True)
-
-    def _end(self) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.remove_task(self._task)
-            if self._own:
-                self._bar.stop()
-        self._bar = self._task = None
 
 
 @contextmanager
@@ -130,7 +77,7 @@ def step_progress(name: str, steps: int | None) -> Iterator[Callable[[str], None
         TimeElapsedColumn(),
         TextColumn("{task.fields[line]}", markup=False),
     )
-    with _shown(Progress(*columns, console=err, transient=True)) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(name, total=steps, line="")
         yield lambda line: bar.update(task, advance=1, line=line)
 
@@ -154,7 +101,7 @@ def round_progress(name: str, rounds: int | None) -> Iterator[Callable[..., None
         TextColumn("{task.fields[text]}"),
         TimeElapsedColumn(),
     )
-    with _shown(Progress(*columns, console=err, transient=True)) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(name, total=rounds, text="")
 
         def update(done: int, text: str, total: int | None = rounds) -> None:

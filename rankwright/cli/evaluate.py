@@ -125,7 +125,6 @@ def _check_run(
 ) -> None:
     """Refuse a run as data, a run without judgments, and options that do not work with a run."""
     from rankwright.data.streams import plain_suffix
-    from rankwright.data.trec import Trec
 
     if run is not None:
         if qrels is None:
@@ -141,7 +140,7 @@ def _check_run(
         )
     if data is None:
         raise UsageError("say what to evaluate: DATA, or --run RUN --qrels QRELS.")
-    if format == "trec" or (format is None and plain_suffix(data) in Trec.extensions):
+    if format is None and plain_suffix(data) in (".run", ".trec"):
         raise UsageError(
             f"{data} is a TREC run: write rankwright evaluate --run {data} --qrels QRELS, which "
             "counts the relevant documents that it did not retrieve."

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _LISTED = 10
 _IMPORTANCES_LISTED = 20
-_INFORMATIVE = 0.02  # NDCG@10 that file order may earn before it is worth a warning
 
 
 def inspect(
@@ -171,14 +170,6 @@ def _about_documents(one: DataProfile) -> Iterator[tuple[int, str]]:
             f"several grades the rows stand {order.sorted} (by chance {order.by_chance:,g}): where "
             f"scores tie and file order decides, rankings look {'better' if best else 'worse'} "
             "than they are. Shuffle the rows, or evaluate with --ties.",
-        )
-    if order.earns > _INFORMATIVE and not order.earns_by_chance:
-        yield (
-            2,
-            f"file order alone earns: equal scores for all documents have NDCG@10 "
-            f"{order.file_ndcg10:.4f} where ties stand in file order, {order.mean_ndcg10:.4f} on "
-            "average over their orders. Tools that break ties by file order report metrics "
-            "that are too high where scores tie.",
         )
     if copies.documents:
         conflict = (

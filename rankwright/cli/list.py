@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import getdoc
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -50,8 +50,13 @@ def _line_on(kind: str, name: str) -> str:
     """Return the first line of a part's docstring; of plug-ins with their package."""
     package = registry.package_of(kind, name)
     try:
-        part: Any = registry.resolve(kind, name)
+        if kind == "formats":
+            from rankwright.data.formats import format_named
+
+            text = format_named(name).description
+        else:
+            text = getdoc(registry.resolve(kind, name)) or ""
     except PluginError as error:
         return f"broken: {error}"
-    line = (getdoc(part) or "").partition("\n")[0]
+    line = text.partition("\n")[0]
     return line if package is None else f"{line} [{package}]".strip()

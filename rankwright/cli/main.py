@@ -25,6 +25,7 @@ from rankwright.cli.rank import rank
 from rankwright.cli.serve import serve
 from rankwright.cli.train import train
 from rankwright.cli.tune import tune
+from rankwright.cli.warmup import warmup
 from rankwright.data.streams import FULL
 from rankwright.errors import RankwrightError, printable
 
@@ -51,6 +52,7 @@ app.command()(features)
 app.command()(export)
 app.command()(verify)
 app.command()(serve)
+app.command()(warmup)
 app.add_typer(clicks.app)
 app.add_typer(interleave.app)
 for commands in (app, clicks.app, interleave.app):
@@ -135,18 +137,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
 
 
 def _report_compiling() -> None:
-    line, handler = console.CompileLine(), logging.Handler()
-
-    def emit(record: logging.LogRecord) -> None:
-        if record.levelno >= logging.INFO:
-            console.say(record.getMessage())
-        elif hasattr(record, "kernel") and not console.err.quiet:
-            line(record.kernel, record.done, record.total)  # type: ignore[attr-defined]
-
-    handler.emit = emit  # type: ignore[method-assign]
+    handler = logging.Handler()
+    handler.emit = lambda record: console.say(record.getMessage())  # type: ignore[method-assign]
     log = logging.getLogger("rankwright.core.jit")
     log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
+    log.setLevel(logging.INFO)
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -36,7 +36,7 @@ from rankwright.clicks.sessions import (
     previous_clicks,
     sums_of,
 )
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickLog
@@ -76,7 +76,7 @@ def _examination_sums(first, last, bounds, cells, alpha, gamma, attracted, exami
             attracted[u] = successes
 
 
-@kernel
+@inline_kernel
 def _ubm_context(position, before):  # type: ignore[no-untyped-def]
     """Return the number of a position and that of the last click above it (0: none)."""
     return position * (position - 1) // 2 + before

@@ -45,6 +45,7 @@ from rankwright.rankers.out_of_fold import (
     round_parameter,
     with_rounds,
 )
+from rankwright.rankers.out_of_fold import out_of_fold as out_of_fold  # public in .comparison
 from rankwright.rankers.preparation import valid_data
 from rankwright.rankers.stacking import Stack, clearly_better
 

@@ -38,7 +38,7 @@ from rankwright.data.frames import column_of, columns_of_features, frame_of_colu
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import names_in_run, query_names
 from rankwright.data.split import Fold
-from rankwright.data.trec import Trec
+from rankwright.data.trec import ByDocument, read_run
 from rankwright.errors import DataError, RankwrightError, UsageError, counted
 from rankwright.metrics.base import metric
 from rankwright.rankers.base import Ranker, ranker
@@ -612,11 +612,8 @@ class RunScorer:
         self._lacking = self._documents = 0
 
     @cached_property
-    def _score_of(self) -> dict[tuple[str, str], float]:
-        read = Trec().read(self.path, qrels="")
-        queries = np.repeat(np.array(query_names(read), object), read.sizes).tolist()
-        scores = np.asarray(read.X[:, 0], np.float64).tolist()
-        return dict(zip(zip(queries, names_in_run(read), strict=True), scores, strict=True))
+    def _run(self) -> ByDocument:
+        return read_run(self.path)
 
     @property
     def note(self) -> str | None:
@@ -630,14 +627,14 @@ class RunScorer:
 
     def check(self) -> None:
         """Read the run, so that an error in it is raised before anything else is done."""
-        _ = self._score_of
+        _ = self._run
 
     def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
         """Return the run's scores of the test documents."""
         test = fold.test
         queries = np.repeat(np.array(query_names(test), object), test.sizes).tolist()
         keys = zip(queries, names_in_run(test), strict=True)
-        scores = np.array([self._score_of.get(key, np.nan) for key in keys])
+        scores = np.array([self._run.get(query, {}).get(doc, np.nan) for query, doc in keys])
         if np.isnan(scores).all():
             without = "" if test.doc_id is not None else ", and the data has no document ids"
             raise DataError(

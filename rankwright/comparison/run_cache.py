@@ -34,7 +34,7 @@ from rankwright.core.kernel_cache import cache_root
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import Fold
-from rankwright.data.streams import atomic_text, partial_beside, remove_leftovers
+from rankwright.data.streams import atomic_text, partial_beside
 from rankwright.errors import DataError, UsageError
 from rankwright.metrics.base import metric as make_metric
 from rankwright.persist.model_file import holds_all, kept_parameters
@@ -131,7 +131,6 @@ class RunCache:
 
     def drop_old(self) -> None:
         """Remove what has not been asked for in a long time, and what killed runs left."""
-        remove_leftovers(self.folder)
         now = time.time()
         for path in self.folder.iterdir():
             partial = path.name.startswith(".") and path.name.endswith(".partial")

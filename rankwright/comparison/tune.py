@@ -15,9 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -32,7 +33,7 @@ from rankwright.data.content import content_digest
 from rankwright.data.frames import frame_of_columns
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
-from rankwright.data.streams import check_target, locked
+from rankwright.data.streams import check_target
 from rankwright.errors import DataError, MissingExtraError, RankwrightError, UsageError
 from rankwright.metrics.base import Metric, metric, metric_name
 from rankwright.metrics.evaluation import evaluate
@@ -602,9 +603,14 @@ def _storage(optuna: Any, storage: str | Path | None) -> Any:
     check_target(storage, "--storage")
     path = Path(storage)
     path.open("ab").close()
-    with locked(path, wait=True) as can_be:
-        lock = _JournalLock(path) if can_be else None  # else Optuna's own
-    backend = optuna.storages.journal.JournalFileBackend(str(path), lock)
+    lock = _JournalLock(path)
+    try:
+        lock.acquire()
+        lock.release()
+    except (ImportError, OSError):  # Windows and some file systems have no such locks
+        backend = optuna.storages.journal.JournalFileBackend(str(path))
+    else:
+        backend = optuna.storages.journal.JournalFileBackend(str(path), lock)
     return optuna.storages.JournalStorage(backend)
 
 
@@ -616,18 +622,18 @@ class _JournalLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._held = ExitStack()
 
     def acquire(self) -> bool:
         """Wait for the lock."""
-        held = ExitStack()
-        held.enter_context(locked(self._path, wait=True))
-        self._held = held
+        import fcntl
+
+        self._descriptor = os.open(self._path, os.O_RDONLY)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         return True
 
     def release(self) -> None:
-        """Let others write."""
-        self._held.close()
+        """Release the lock."""
+        os.close(self._descriptor)
 
 
 def import_optuna() -> Any:

@@ -28,7 +28,7 @@ from numba import config, float64
 from numba.core.errors import NumbaError
 
 from rankwright.core import team as one_member
-from rankwright.core.jit import CachedKernel
+from rankwright.core.jit import is_kernel
 from rankwright.core.team import LANES, Lanes
 from rankwright.core.types import I64, AnyArray
 from rankwright.errors import IncompatibleError, MissingExtraError
@@ -225,7 +225,7 @@ def _rebound(function: Callable[..., Any], team: int) -> Callable[..., Any]:
 
 
 def _on_device(value: Any, team: int) -> Any:
-    if isinstance(value, CachedKernel):
+    if is_kernel(value):
         return device_function(value, team)
     if isinstance(value, Lanes):
         return int(value) // LANES * lanes(team)
@@ -259,7 +259,7 @@ def allocates(one: Any) -> bool:
 
 
 def _is_kernel(function: Any, name: str) -> bool:
-    return isinstance(function.__globals__.get(name), CachedKernel)
+    return is_kernel(function.__globals__.get(name))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.team import shared_range
 
 # --- queries ---------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def hash_step(state, word):  # type: ignore[no-untyped-def]
     return z ^ (z >> _SHIFT_3)
 
 
-@kernel
+@inline_kernel
 def hash_uniform(state):  # type: ignore[no-untyped-def]
     """Return a number in [0, 1) from the 53 upper bits of a hash."""
     return np.float64(state >> _TOP_53) * 2.0**-53

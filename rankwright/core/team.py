@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel
 from rankwright.core.types import F64, I64
 
 shared_range = range
@@ -49,66 +49,66 @@ class Scratch(NamedTuple):
 # --- kernels ---------------------------------------------------------------------------------
 
 
-@kernel
+@inline_kernel
 def owns(i):  # type: ignore[no-untyped-def]
     """Whether the index i is this member's."""
     return i == i
 
 
-@kernel
+@inline_kernel
 def member():  # type: ignore[no-untyped-def]
     """Return the number of this member of the team, from 0."""
     return 0
 
 
-@kernel
+@inline_kernel
 def members():  # type: ignore[no-untyped-def]
     """Return how many members a team has."""
     return 1
 
 
-@kernel
+@inline_kernel
 def once(x):  # type: ignore[no-untyped-def]
     """Return x for one member and 0 for the others: what all know already, in a `team_sum`."""
     return x
 
 
-@kernel
+@inline_kernel
 def team_sum(x):  # type: ignore[no-untyped-def]
     """Return the sum over all members."""
     return x
 
 
-@kernel
+@inline_kernel
 def team_sums(x, y):  # type: ignore[no-untyped-def]
     """Return two sums at once."""
     return x, y
 
 
-@kernel
+@inline_kernel
 def team_max(x):  # type: ignore[no-untyped-def]
     """Return the largest of all members."""
     return x
 
 
-@kernel
+@inline_kernel
 def wait():  # type: ignore[no-untyped-def]
     """Wait until all members are here."""
 
 
-@kernel
+@inline_kernel
 def new_floats(scratch, lo, begin, size):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return room for ``size`` numbers: on a GPU from ``begin`` on in the part of query lo."""
     return np.empty(size)
 
 
-@kernel
+@inline_kernel
 def new_table(scratch, lo, begin, rows, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """As `new_floats`, for rows of numbers."""
     return np.empty((rows, columns))
 
 
-@kernel
+@inline_kernel
 def own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Return rows of numbers of one of several workers, from its own number ``begin`` on.
 
@@ -117,7 +117,7 @@ def own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-u
     return room[begin : begin + rows * columns].reshape((rows, columns))
 
 
-@kernel
+@inline_kernel
 def zero(array):  # type: ignore[no-untyped-def]
     """Write zeros."""
     for i in shared_range(0, len(array)):

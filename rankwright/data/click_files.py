@@ -139,7 +139,7 @@ def open_log(
     name = format or _format_of(path)
     if name not in READERS:
         raise UsageError(registry.unknown("format of click logs", name, READERS))
-    check_options(name, "read", READERS[name], options)
+    check_options(name, "read", options, _OPTIONS[name])
     return LogFile(Path(path), name, options, features)
 
 
@@ -225,7 +225,7 @@ def save_log(log: ClickLog, path: str | Path) -> None:
             columns["team"] = log.team
         if log.credit is not None:
             columns |= {f"credit_{number + 1}": one for number, one in enumerate(log.credit.T)}
-    format_named(name).write_columns(columns, path)
+    format_named(name).table.write_columns(columns, path)
 
 
 def save_lists(log: ClickLog, path: str | Path) -> None:
@@ -464,7 +464,7 @@ class _Table:
     def _columns(
         self, path: str | Path, given: Mapping[str, str | None], run: str | None
     ) -> Iterator[tuple[dict[str, str], Columns]]:
-        table = format_named(self.kind)
+        table = format_named(self.kind).table
         found: Iterator[tuple[dict[str, str], Columns]] = table.column_parts(
             path,
             lambda names: _choose(names, given),
@@ -791,3 +791,8 @@ READERS: dict[str, Callable[..., Iterator[ClickLog]]] = {
     "ubi": _read_ubi,
 }
 """Readers by the name of their format: each yields the parts of a file."""
+
+_OPTIONS = {
+    **dict.fromkeys((*_TABLES, "jsonl"), (*_USUAL_NAMES, "user")),
+    "ubi": ("events", "actions", "user"),
+}

@@ -1,10 +1,12 @@
-"""Any ranking data by its file name: `load`, `save` and `convert` find the format themselves.
+"""Read, write and convert ranking data in any format: `load`, `save` and `convert`.
 
-A file never shows half-written: it is written under another name beside its own and then renamed.
+Writers use a temporary name in the same folder and rename the file at the end, so an incomplete
+file never has the target's name.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,22 +15,12 @@ from typing import Any
 
 from rankwright import registry
 from rankwright.data import catalog
-from rankwright.data.formats import (
-    Converted,
-    by_runs,
-    check_options,
-    format_named,
-    format_of,
-    options_of,
-    read_file,
-    warn_of_loss,
-    write_parts,
-)
+from rankwright.data.formats import Format, check_options, format_named, format_of, read_file
 from rankwright.data.frames import default_names
-from rankwright.data.ranking_data import PartsDifferError, RankingData
+from rankwright.data.ranking_data import PER_DOCUMENT, PartsDifferError, RankingData
 from rankwright.data.split import fold_files, load_fold
 from rankwright.data.streams import refuse_address
-from rankwright.errors import UsageError
+from rankwright.errors import DataError, UsageError, counted, quoted
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -44,11 +36,11 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         (``rankwright list data``). Files may be compressed: ``.gz``, ``.xz``, ``.bz2``,
         ``.zst``.
     format
-        A name of ``rankwright list formats``; by default found by the suffix (``.txt`` is LETOR
-        text). Text without ``qid:`` beside a ``.query`` file is LightGBM's, beside a
-        ``.group`` file XGBoost's.
+        A name of ``rankwright list formats``. By default the suffix decides (``.txt`` is LETOR
+        text). Text without ``qid:`` is in LightGBM's format if a ``.query`` file is next to it, and
+        in XGBoost's format if it is a ``.group`` file.
     **options
-        What the format's reader takes: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
+        Options of the format's reader: ``dtype``, ``zero_based``, ``qid``, ``label``, ...
 
     Examples
     --------
@@ -58,13 +50,14 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
     >>> data = rw.load("train.csv", qid="query", label="grade")  # doctest: +SKIP
     """
     refuse_address(path)
-    if format is None and _is_catalogued(path):
-        return catalog.load(str(path), **options)
-    if format is None and _is_fold(path):
-        return load_fold(Path(path), **options)
-    if format is None and _is_bare_name(path):
-        what = "file or data set"
-        raise UsageError(registry.unknown(what, str(path), catalog.descriptions()))
+    if format is None:
+        if _is_catalogued(path):
+            return catalog.load(str(path), **options)
+        if _is_fold(path):
+            return load_fold(Path(path), **options)
+        if _is_bare_name(path):
+            what = "file or data set"
+            raise UsageError(registry.unknown(what, str(path), catalog.descriptions()))
     return read_file(path, format or format_of(path), **options)
 
 
@@ -77,28 +70,28 @@ def load_documents(
     qid_column: str | None = None,
     **options: Any,
 ) -> RankingData:
-    """Read documents that are only to be ranked: as `load`, but there need be no grades.
+    """Read documents to be ranked. As `load`, but grades are not required.
 
     Parameters
     ----------
     feature_names
-        Features of the model. Of a table these columns alone are read, whatever else it has;
-        ``f1`` to ``fd``, how features without names are called, only where it has them all.
+        Features of the model. Only these columns of a table are read. Names ``f1`` to ``fd``, which
+        unnamed features have, are used only if the table has all of them.
     n_features
-        How many there are, where they have no names.
+        Number of features of a model without feature names.
     qid_column
-        Column of query ids in the model's training data; used if the table has it and ``qid`` is
-        not given.
+        Column of query ids in the model's training data. It is used if the table has it and ``qid``
+        is not given.
     path, format, **options
         As for `load`.
     """
     refuse_address(path)
-    if _goes_by_name(path, format):
+    if _has_no_format(path, format):
         return load(path, **options)
     name = format or format_of(path)
     options = with_query_column(path, name, qid_column, options)
-    wanted = _for_documents(format_named(name), path, feature_names, n_features, options)
-    return load(path, format=name, **wanted)
+    options = _for_documents(format_named(name), path, feature_names, n_features, options)
+    return load(path, format=name, **options)
 
 
 def with_query_column(
@@ -109,22 +102,22 @@ def with_query_column(
 ) -> dict[str, Any]:
     """Return the options of a reader, with the model's column of query ids if a table has it.
 
-    The columns of standard input and pipes are not known before they are read, so the model's
-    column is expected there.
+    The columns of standard input and pipes are unknown before reading, so the model's column is
+    expected there.
     """
-    if qid_column is None or "qid" in options or _goes_by_name(path, format):
+    if qid_column is None or "qid" in options or _has_no_format(path, format):
         return options
     chosen = format_named(format or format_of(path))
-    if "qid" not in options_of(chosen.read) or not hasattr(chosen, "names"):
+    if "qid" not in chosen.read_options or chosen.column_names is None:
         return options
-    if Path(path).is_file() and qid_column not in chosen.names(path):
+    if Path(path).is_file() and qid_column not in chosen.column_names(path):
         return options
     return {**options, "qid": qid_column}
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentParts:
-    """Documents to be ranked, in parts of whole queries; ``rows`` are all, where that is known."""
+    """Documents to be ranked, in parts of whole queries, and their number if it is known."""
 
     rows: int | None
     parts: Iterator[RankingData]
@@ -139,10 +132,10 @@ def document_parts(
     qid_column: str | None = None,
     **options: Any,
 ) -> DocumentParts:
-    """Read documents that are only to be ranked, in parts that come one by one.
+    """Read documents to be ranked in parts.
 
-    Stores, Parquet and Arrow files, whose parts are found without reading all, come in parts of
-    bounded size; text, and a table in which rows of a query lie apart, as one part.
+    Stores, Parquet and Arrow files are read in parts of bounded size. Text, and tables in which the
+    rows of a query are not adjacent, are read as one part.
 
     Parameters
     ----------
@@ -151,7 +144,7 @@ def document_parts(
     """
     refuse_address(path)
 
-    def whole() -> RankingData:
+    def read_all() -> RankingData:
         return load_documents(
             path,
             format=format,
@@ -161,55 +154,51 @@ def document_parts(
             **options,
         )
 
-    if not _goes_by_name(path, format) and Path(path).exists() and not Path(path).is_fifo():
+    if not _has_no_format(path, format) and Path(path).exists() and not Path(path).is_fifo():
         name = format or format_of(path)
         chosen = format_named(name)
-        if hasattr(chosen, "row_count") and (rows := chosen.row_count(path)) != 0:
+        if chosen.read_parts is not None and chosen.row_count is not None:
+            rows = chosen.row_count(path)
             options = with_query_column(path, name, qid_column, options)
-            wanted = _for_documents(chosen, path, feature_names, n_features, options)
-            check_options(name, "read", chosen.read, wanted)
-            return DocumentParts(rows, _parts_or(whole, chosen.read_parts(path, **wanted)))
-    return DocumentParts(None, _parts_or(whole, iter(())))
+            options = _for_documents(chosen, path, feature_names, n_features, options)
+            check_options(name, "read", options, chosen.read_options)
+            parts = iter(()) if rows == 0 else chosen.read_parts(path, **options)
+            return DocumentParts(rows or None, _parts_or(read_all, parts))
+    return DocumentParts(None, _parts_or(read_all, iter(())))
 
 
 def _parts_or(
-    whole: Callable[[], RankingData], parts: Iterator[RankingData]
+    read_all: Callable[[], RankingData], parts: Iterator[RankingData]
 ) -> Iterator[RankingData]:
-    """Yield the parts, or the whole where there are none: it says what is missing."""
+    """Yield the parts; if there are none, the whole data, whose reader raises for empty files."""
     first = next(parts, None)
-    yield whole() if first is None else first
+    yield read_all() if first is None else first
     yield from parts
 
 
-def _goes_by_name(path: str | Path, format: str | None) -> bool:  # noqa: A002
-    """Return whether data is found by the name of a set or a folder, whatever its format."""
-    return format is None and (_is_catalogued(path) or _is_fold(path) or _is_bare_name(path))
-
-
 def _for_documents(
-    chosen: Any,
+    chosen: Format,
     path: str | Path,
     feature_names: Sequence[str] | None,
     n_features: int | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the options to read documents with, of which grades are not asked for."""
-    takes = options_of(chosen.read)
-    if "grades" in takes:
+    """Return reader options that select the model's features and do not require grades."""
+    if "grades" in chosen.read_options:
         options = {"grades": False, **options}
-    if "features" in takes:
-        wanted = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
-        unnamed = wanted == default_names(len(wanted))
-        if not unnamed or (wanted and Path(path).is_file() and {*wanted} <= {*chosen.names(path)}):
-            options = {"features": list(wanted), **options}
+    if "features" in chosen.read_options and chosen.column_names is not None:
+        names = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
+        has_names = names != default_names(len(names))
+        is_file = bool(names) and Path(path).is_file()
+        if has_names or (is_file and {*names} <= {*chosen.column_names(path)}):
+            options = {"features": list(names), **options}
     return options
 
 
 def save(data: RankingData, path: str | Path, *, format: str | None = None, **options: Any) -> None:  # noqa: A002
-    """Write ``data`` to ``path``; warns of what the format cannot hold.
+    """Write ``data`` to ``path`` and warn about parts of the data that the format cannot store.
 
-    Rows are written query after query; ``data.row`` is not kept, the file's own order is the
-    caller's order from then on.
+    Rows are written query by query. ``data.row``, the order of the input rows, is not written.
 
     Examples
     --------
@@ -223,9 +212,20 @@ def save(data: RankingData, path: str | Path, *, format: str | None = None, **op
     """
     name = format or format_of(path, for_writing=True)
     chosen = format_named(name)
-    check_options(name, "write", chosen.write, options)
-    warn_of_loss(data, name, chosen)
+    check_options(name, "write", options, chosen.write_options)
+    _warn_of_loss(data, name, chosen)
     chosen.write(data, path, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Source and target of a conversion, and the size of the data."""
+
+    source: str
+    target: str
+    queries: int
+    documents: int
+    features: int
 
 
 def save_parts(
@@ -235,7 +235,7 @@ def save_parts(
     format: str | None = None,  # noqa: A002
     **options: Any,
 ) -> Converted:
-    """Write data that come part by part, such as those of a generator.
+    """Write data from an iterator of parts, for example of a generator.
 
     Examples
     --------
@@ -246,11 +246,10 @@ def save_parts(
     20
     """
     name = format or format_of(path, for_writing=True)
-    chosen = format_named(name)
-    check_options(name, "write", chosen.write, options)
-    if not hasattr(chosen, "open_writer"):
+    check_options(name, "write", options, format_named(name).write_options)
+    if format_named(name).open_writer is None:
         raise UsageError(f"format '{name}' is not written part by part; write a .store first.")
-    return write_parts(parts, "parts", path, name, chosen, options)
+    return _write_parts(parts, "parts", path, name, options)
 
 
 def convert(
@@ -262,16 +261,16 @@ def convert(
     write_options: dict[str, Any] | None = None,
     **options: Any,
 ) -> Converted:
-    """Read ``source`` and write it to ``target``, part by part where both formats can.
+    """Read ``source`` and write it to ``target``, in parts if both formats support it.
 
     Parameters
     ----------
     from_format, to_format
-        Names of formats; by default found by the suffixes.
+        Names of formats; by default the suffixes decide.
     write_options
-        For the writer.
+        Options of the writer.
     **options
-        For the reader, or else, where only the writer takes them, for the writer.
+        Options of the reader. Options that only the writer has are passed to the writer.
 
     Examples
     --------
@@ -283,49 +282,87 @@ def convert(
     """
     to_name = to_format or format_of(target, for_writing=True)
     writer = format_named(to_name)
-    for_writer = dict(write_options or {})
     from_name = from_format
     if from_format is None and not _is_catalogued(source) and not _is_fold(source):
         from_name = format_of(source)
-    if from_name is not None:
-        reader = format_named(from_name)
-        options = _for_reader(options, for_writer, reader.read, writer.write)
-        check_options(from_name, "read", reader.read, options)
-    check_options(to_name, "write", writer.write, for_writer)
-    if from_name is not None and _can_write_parts(source, reader, writer):
-        with suppress(PartsDifferError):  # the whole may be written still
-            parts = reader.read_parts(source, **by_runs(reader, options))
-            return write_parts(parts, source, target, to_name, writer, for_writer)
+    reader = None if from_name is None else format_named(from_name)
+    for_writer = dict(write_options or {})
+    if reader is not None and from_name is not None:
+        for option in {*options} & {*writer.write_options} - {*reader.read_options}:
+            for_writer.setdefault(option, options.pop(option))
+        check_options(from_name, "read", options, reader.read_options)
+    check_options(to_name, "write", for_writer, writer.write_options)
+    # A pipe cannot be read again if its parts do not fit together.
+    is_readable_twice = str(source) != "-" and not Path(source).is_fifo()
+    if is_readable_twice and reader and reader.read_parts and writer.open_writer:
+        # LETOR text: a query id may come back, so that the writer can ask for the whole data.
+        adjacent = {"lists": "adjacent"} if "lists" in reader.read_options else {}
+        with suppress(PartsDifferError):  # the whole data can still be written
+            parts = reader.read_parts(source, **adjacent | options)
+            return _write_parts(parts, source, target, to_name, for_writer)
     data = load(source, format=from_name, **options)
     save(data, target, format=to_name, **for_writer)
     counts = data.n_queries, data.n_documents, data.n_features
     return Converted(str(source), str(target), *counts)
 
 
-# --- choosing --------------------------------------------------------------------------------
+# --- writing ---------------------------------------------------------------------------------
 
 
-def _can_write_parts(source: str | Path, reader: Any, writer: Any) -> bool:
-    """Return whether both sides go by parts; a pipe cannot be read again if parts do not fit."""
-    both = hasattr(reader, "read_parts") and hasattr(writer, "open_writer")
-    return both and (str(source) != "-" and not Path(source).is_fifo())
+def _warn_of_loss(data: RankingData, name: str, chosen: Format) -> None:
+    """Warn about the parts of ``data`` that format ``name`` cannot store.
+
+    Categories raise an error, because their codes would be read as numbers.
+    """
+    if data.categories and "categories" not in chosen.holds:
+        features = ", ".join(quoted(feature) for feature in data.categories)
+        raise DataError(
+            f"format '{name}' cannot hold categories ({features}); write parquet, arrow, csv or a "
+            f"store, or leave them out with drop={list(data.categories)}."
+        )
+    optional = (*PER_DOCUMENT, "query_weight", "feature_names")
+    present = [part for part in optional if getattr(data, part) is not None]
+    lost = [part for part in present if part not in chosen.holds]
+    if "qid" not in chosen.holds and data.qid.tolist() != list(range(data.n_queries)):
+        lost.append("qid")
+    if "empty queries" not in chosen.holds and (data.sizes == 0).any():
+        lost.append(f"the {counted(int((data.sizes == 0).sum()), 'query')} without documents")
+    if lost:
+        warnings.warn(f"format '{name}' cannot hold {', '.join(lost)}: left out.", stacklevel=3)
 
 
-def _for_reader(
+def _write_parts(
+    parts: Iterator[RankingData],
+    source: str | Path,
+    target: str | Path,
+    name: str,
     options: dict[str, Any],
-    for_writer: dict[str, Any],
-    read: Callable[..., Any],
-    write: Callable[..., Any],
-) -> dict[str, Any]:
-    """Move the options that only the writer takes to ``for_writer``; return the others."""
-    reads, writes = options_of(read), options_of(write)
-    for option in [name for name in options if name not in reads and name in writes]:
-        for_writer.setdefault(option, options[option])
-    return {name: options[name] for name in options if name in reads or name not in writes}
+) -> Converted:
+    """Write the parts to one file in the format ``name``; warn about the first part's losses."""
+    writer = format_named(name)
+    assert writer.open_writer is not None
+    queries = documents = features = 0
+    with writer.open_writer(target, **options) as out:
+        for part in parts:
+            if not queries:
+                _warn_of_loss(part, name, writer)
+            out.append(part)
+            queries += part.n_queries
+            documents += part.n_documents
+            features = part.n_features
+    return Converted(str(source), str(target), queries, documents, features)
+
+
+# --- data without a format -------------------------------------------------------------------
+
+
+def _has_no_format(path: str | Path, format: str | None) -> bool:  # noqa: A002
+    """Return whether `load` would not choose a format: a data set, a fold or a wrong name."""
+    return format is None and (_is_catalogued(path) or _is_fold(path) or _is_bare_name(path))
 
 
 def _is_bare_name(path: str | Path) -> bool:
-    """Whether this can only be a misspelled data set: no folder, no suffix, no such file."""
+    """Return whether this can only be a misspelled data set: no folder, suffix or file."""
     path = Path(path)
     return path.name == str(path) != "-" and not path.suffix and not path.exists()
 

@@ -30,7 +30,7 @@ their order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -532,11 +532,76 @@ USUAL_NAMES = {
 
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _MOST_NAMES = 12
+_NOUNS = {"qid": "query id", "doc_id": "document id"}
+_MEANINGS = {
+    "qid": ", which says which rows are ranked against each other, such as a search or a session",
+    "label": ", which says how good a row is for its query: 0 is bad, higher is better",
+}
+
+
+def match_columns(
+    names: Sequence[str],
+    roles: Mapping[str, Sequence[str]],
+    columns: Mapping[str, str | None] | None = None,
+    *,
+    required: Collection[str] = (),
+    excluded: Collection[str] = (),
+    advice: str = "",
+) -> dict[str, str]:
+    """Return role -> column for a table of any kind.
+
+    Parameters
+    ----------
+    names
+        The columns of the table.
+    roles
+        Role -> its usual names in order of preference. Case and blanks around a name are ignored.
+    columns
+        Role -> column as specified by the user; None: find it by its usual names; ``""``: the table
+        has no such column. Pass None for all roles if users cannot specify columns: the first usual
+        name is then used if several columns match, otherwise this is an error.
+    required
+        Roles that must have a column.
+    excluded
+        Columns that are not found by their usual names, such as features.
+    advice
+        End of the error message if several columns match.
+    """
+    matched = {}
+    for role, usual_names in roles.items():
+        column = None if columns is None else columns.get(role)
+        if column and column not in names:
+            raise DataError(unknown("column", column, names))
+        if column is None:
+            preference = {name: place for place, name in enumerate(usual_names)}
+            candidates = {
+                name: preference[name.strip().lower()]
+                for name in names
+                if name not in excluded and name.strip().lower() in preference
+            }
+            if len(candidates) > 1 and columns is not None:
+                raise DataError(
+                    f"columns {' and '.join(map(repr, candidates))} could each be the {role}; "
+                    f"specify it with {role}=...{advice}"
+                )
+            column = min(candidates, key=lambda name: candidates[name], default=None)
+        if column:
+            matched[role] = column
+        elif role in required:
+            shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            solution = f"Specify it with {role}=NAME (--read {role}=NAME)."
+            raise DataError(
+                f"no {_NOUNS.get(role, role)} column found ({', '.join(usual_names)})"
+                f"{_MEANINGS.get(role, '')}; the columns are {shown}{more}. "
+                f"{'Rename one of them.' if columns is None else solution}"
+            )
+    return matched
 
 
 def choose_columns(
     names: Sequence[str],
-    given: dict[str, str | None],
+    columns: Mapping[str, str | None],
     *,
     features: str | Sequence[str] | None = None,
     drop: str | Iterable[str] = (),
@@ -546,31 +611,28 @@ def choose_columns(
 
     Parameters
     ----------
-    given
-        Role -> column, for each role of ``USUAL_NAMES``; None: find it by its usual names; ``""``:
-        there is none, as for the grade of documents that are only to be ranked.
+    columns
+        Role -> column for roles of ``USUAL_NAMES``, as for `match_columns`.
     features, drop
-        Columns that are features (by default all that play no role), and that are not; names, or
-        one text with commas.
+        Columns that are features (default: all columns without a role) and columns that are not;
+        a list, or a text separated by commas.
     grades
-        False: the documents are only to be ranked, and a column of grades is passed over.
+        False: the documents are only ranked, and a column of grades is ignored.
     """
     wanted, dropped = listed(features), listed(drop) or []
-    given = {role: None if column is None else str(column) for role, column in given.items()}
-    named = [name for name in given.values() if name]
-    for name in [*named, *(wanted or []), *dropped]:
+    columns = {role: None if name is None else str(name) for role, name in columns.items()}
+    excluded = {*filter(None, columns.values()), *(wanted or []), *dropped}
+    for name in [*(wanted or []), *dropped]:
         if name not in names:
             raise DataError(unknown("column", name, names))
-    free = [name for name in names if name not in {*named, *(wanted or []), *dropped}]
-    found = {
-        role: usual_column(role, free) if column is None else column
-        for role, column in given.items()
-    }
-    if not found["qid"]:
-        raise _not_found("qid", "query id", names)
-    if found["label"] is None and grades:
-        raise _not_found("label", "label", names)
-    roles = {role: column for role, column in found.items() if column}
+    roles = match_columns(
+        names,
+        USUAL_NAMES,
+        columns,
+        required=("qid", "label") if grades and columns.get("label") is None else ("qid",),
+        excluded=excluded,
+        advice=", and leave the other out with drop=... or name it in features=...",
+    )
     if wanted is None:
         used = {*roles.values(), *dropped}
         wanted = [name for name in names if name not in used and not _PANDAS_INDEX.fullmatch(name)]
@@ -591,17 +653,6 @@ def listed(names: str | Iterable[str] | None) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def usual_column(role: str, names: Sequence[str]) -> str | None:
-    """Return the one of ``names`` that is usual for a role; None where none is."""
-    fitting = [name for name in names if name.strip().lower() in USUAL_NAMES[role]]
-    if len(fitting) > 1:
-        raise DataError(
-            f"columns {' and '.join(map(repr, fitting))} could each be the {role}; specify it with "
-            f"{role}=..., and leave the other out with drop=... or name it in features=..."
-        )
-    return fitting[0] if fitting else None
-
-
 _NEVER_FEATURES = {
     **dict.fromkeys(USUAL_NAMES["qid"], "query ids"),
     **dict.fromkeys(USUAL_NAMES["doc_id"], "document ids"),
@@ -611,9 +662,9 @@ _NEVER_FEATURES = {
 
 
 def refuse_roles_as_features(names: Iterable[Any]) -> None:
-    """Refuse columns that are named like ids or weights and would become features unnoticed.
+    """Raise if a feature is named like an id or a weight and was probably not meant as a feature.
 
-    For callers that name only some columns, or none; ``features=`` may still choose such a column.
+    Call it only if the user has not listed the features.
     """
     for name in names:
         role = _NEVER_FEATURES.get(str(name).strip().lower())
@@ -623,21 +674,6 @@ def refuse_roles_as_features(names: Iterable[Any]) -> None:
                 f"leave it out of X (in fit: drop=[{quoted(name)}]), name all columns, as in "
                 "fit(frame, 'grade', qid='query'), or choose the features with features=[...]."
             )
-
-
-_MEANING = {
-    "qid": "which rows are ranked against each other, such as a search or a session",
-    "label": "how good a row is for its query: 0 is bad, higher is better",
-}
-
-
-def _not_found(role: str, what: str, names: Sequence[str]) -> DataError:
-    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return DataError(
-        f"no {what} column found ({', '.join(USUAL_NAMES[role])}), which says {_MEANING[role]}; "
-        f"the columns are {shown}{more}. Specify it with {role}=NAME (--read {role}=NAME)."
-    )
 
 
 # --- categories ------------------------------------------------------------------------------

@@ -1,18 +1,16 @@
-"""What a data set holds, and what in it biases training or evaluation.
+"""Profile of ranking data: its size, and problems that bias training or evaluation.
 
-One pass over the features, in ranges of whole queries. Columns, rows and hence duplicates are
-compared by 64-bit hashes that add up over the entries,
+Rows and columns are compared by 64-bit hashes that add up over the values,
 
     row i:    sum_f mix(x_if) a_f        column f:    sum_i mix(x_if) b_i        (mod 2^64),
 
-with odd multipliers a, b and nothing for a zero, so that a sparse matrix gives the same hashes as
-a dense one. Between files only these row hashes and the query ids are kept, so files may be handed
-over one after the other and need not fit in memory together.
+with odd multipliers a and b. mix is a bijection of the 64 bits with mix(0) = 0, so a sparse matrix
+has the same hashes as a dense one. Only the hashes of rows and the query ids are kept between
+files, so files can be loaded one at a time.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping
@@ -21,153 +19,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from scipy.special import bdtrc, gammaln
 
-from rankwright.core.jit import kernel
-from rankwright.core.parallel import map_queries, map_ranges, query_ranges
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import RankingData, parts_of
 from rankwright.errors import quoted
 
-_PIECES = 32
+_BLOCK = 1 << 16  # values that are hashed together
 _EXAMPLES = 5
 _MOST_GRADES = 50
-_RANKS = 10  # of the NDCG that file order earns
-_BY_CHANCE = 1.0 / 3000.0  # of each of three findings about the order of rows; 1/1000 in all
-
-# --- kernels ---------------------------------------------------------------------------------
-
-
-@kernel
-def _mix(x):  # type: ignore[no-untyped-def]
-    """Scramble a number's 64 bits (splitmix64); 0 for zeros, one value for all NaN."""
-    if x == 0:
-        return np.uint64(0)
-    h = np.float64(x).view(np.uint64) if x == x else np.uint64(0x7FF8000000000000)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
-
-
-@kernel
-def _multiplier(i):  # type: ignore[no-untyped-def]
-    return _mix(np.float64(i) + 0.5) | np.uint64(1)
-
-
-@kernel
-def _same(a, b):  # type: ignore[no-untyped-def]
-    return a == b or (a != a and b != b)
-
-
-@kernel
-def _scan_dense(lo, hi, bounds, indptr, X, low, high, known, varies, columns, rows):  # type: ignore[no-untyped-def]
-    piece = np.searchsorted(bounds, lo)
-    d = X.shape[1]
-    multiplier = np.empty(d, np.uint64)
-    for f in range(d):
-        multiplier[f] = _multiplier(f)
-    for q in range(lo, hi):
-        start = indptr[q]
-        for i in range(start, indptr[q + 1]):
-            own = _multiplier(i)
-            for f in range(d):
-                x = X[i, f]
-                if x == x:
-                    known[piece, f] += 1
-                    low[piece, f] = min(low[piece, f], x)
-                    high[piece, f] = max(high[piece, f], x)
-                if not _same(x, X[start, f]):
-                    varies[piece, f] = True
-                h = _mix(x)
-                columns[piece, f] += h * own
-                rows[i] += h * multiplier[f]
-
-
-@kernel
-def _scan_sparse(  # type: ignore[no-untyped-def]
-    lo, hi, bounds, indptr, row, column, value, low, high, known, varies, columns, rows
-):
-    """As `_scan_dense`; here ``known`` counts the entries that are neither missing nor zero."""
-    piece = np.searchsorted(bounds, lo)
-    d = low.shape[1]
-    stored, seen = np.zeros(d, np.int64), np.empty(d, value.dtype)
-    for q in range(lo, hi):
-        first, last = row[indptr[q]], row[indptr[q + 1]]
-        for i in range(indptr[q], indptr[q + 1]):
-            own = _multiplier(i)
-            for e in range(row[i], row[i + 1]):
-                f, x = column[e], value[e]
-                if x == 0:
-                    continue
-                if x == x:
-                    known[piece, f] += 1
-                    low[piece, f] = min(low[piece, f], x)
-                    high[piece, f] = max(high[piece, f], x)
-                if stored[f] == 0:
-                    seen[f] = x
-                elif not _same(x, seen[f]):
-                    varies[piece, f] = True
-                stored[f] += 1
-                h = _mix(x)
-                columns[piece, f] += h * own
-                rows[i] += h * _multiplier(f)
-        for e in range(first, last):
-            if 0 < stored[column[e]] < indptr[q + 1] - indptr[q]:
-                varies[piece, column[e]] = True
-            stored[column[e]] = 0
-
-
-@kernel
-def _scan_lists(lo, hi, indptr, y, rows, lowest, highest, falls, rises, chance, copies, conflicts):  # type: ignore[no-untyped-def]
-    """Grades of each list, whether they stand in order, and documents equal to another."""
-    for q in range(lo, hi):
-        start, n = indptr[q], indptr[q + 1] - indptr[q]
-        if n == 0:
-            continue
-        grades, hashes = y[start : start + n], rows[start : start + n]
-        ordered = np.sort(grades)
-        lowest[q], highest[q] = ordered[0], ordered[-1]
-        chance[q] = -math.lgamma(n + 1.0)
-        run = 0
-        for i in range(1, n + 1):
-            if i < n and grades[i] > grades[i - 1]:
-                falls[q] = False
-            if i < n and grades[i] < grades[i - 1]:
-                rises[q] = False
-            if i == n or ordered[i] != ordered[run]:
-                chance[q] += math.lgamma(i - run + 1.0)
-                run = i
-        chance[q] = math.exp(chance[q])
-        order = np.argsort(hashes, kind="mergesort")
-        run = 0
-        for i in range(1, n + 1):
-            if i == n or hashes[order[i]] != hashes[order[run]]:
-                group = grades[order[run:i]]
-                copies[q] += len(group) - 1
-                conflicts[q] += group.min() < group.max()
-                run = i
-
-
-@kernel
-def _value_of_order(lo, hi, indptr, y, in_file, mean):  # type: ignore[no-untyped-def]
-    """NDCG@10 of each list as it stands in the file, and on average over all its orders."""
-    for q in range(lo, hi):
-        grades = y[indptr[q] : indptr[q + 1]]
-        if len(grades) == 0 or grades.max() <= 0.0:
-            continue
-        top = grades.max()
-        ordered = np.sort(grades)[::-1]
-        first = best = discounts = gains = 0.0
-        for r in range(len(grades)):
-            gain = 2.0 ** (grades[r] - top) - 2.0**-top  # in units that overflow for no grade
-            gains += gain
-            if r < _RANKS:
-                discount = 1.0 / math.log2(r + 2.0)
-                discounts += discount
-                first += gain * discount
-                best += (2.0 ** (ordered[r] - top) - 2.0**-top) * discount
-        in_file[q], mean[q] = first / best, gains / len(grades) * discounts / best
-
+_SIGNIFICANCE = 1.0 / 3000.0  # of the test for sorted rows
 
 # --- API -------------------------------------------------------------------------------------
 
@@ -176,29 +38,29 @@ Inspectable: TypeAlias = (
 )
 
 
-def inspect(data: Inspectable, *, n_jobs: int | None = None) -> Profile:
-    """Profile one data set or several, and compare those.
+def inspect(data: Inspectable) -> Profile:
+    """Profile data sets and compare them.
 
     Parameters
     ----------
     data
-        A data set; several by name; or several, or pairs of name and data, one after the other
-        (a generator that loads each when asked keeps one at a time in memory).
+        A data set, a dictionary of data sets by name, or an iterable of data sets or of pairs of
+        name and data set. A generator that loads its data sets keeps only one in memory.
     """
     profiles: list[DataProfile] = []
     overlaps: list[Overlap] = []
-    seen: list[tuple[str, dict[str, None], AnyArray]] = []
-    for name, one in _named(data):
-        one.check_width()
-        hashes = np.zeros(one.n_documents, np.uint64)
-        profiles.append(_profile(name, one, hashes, n_jobs))
-        ids = dict.fromkeys(map(str, one.qid.tolist()))
-        for other, other_ids, other_hashes in seen:
-            shared = [id_ for id_ in ids if id_ in other_ids]
+    previous: list[tuple[str, dict[str, None], AnyArray]] = []
+    for name, data_set in _named(data):
+        data_set.check_width()
+        profile, hashes = _profile(name, data_set)
+        profiles.append(profile)
+        ids = dict.fromkeys(map(str, data_set.qid.tolist()))
+        for other, other_ids, other_hashes in previous:
+            shared = [query for query in ids if query in other_ids]
             rows = np.isin(hashes, other_hashes) & (hashes != 0)
             examples = tuple(shared[:_EXAMPLES])
             overlaps.append(Overlap(other, name, len(shared), examples, int(rows.sum())))
-        seen.append((name, ids, np.unique(hashes)))
+        previous.append((name, ids, np.unique(hashes)))
     return Profile(tuple(profiles), tuple(overlaps))
 
 
@@ -212,21 +74,18 @@ def _named(data: Inspectable) -> Iterable[tuple[str, RankingData]]:
             yield (f"data {number}", item) if isinstance(item, RankingData) else item
 
 
-def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None) -> DataProfile:
-    features = _features(data, hashes, threads)
-    queries = data.n_queries
-    lowest, highest, chance = np.zeros(queries), np.zeros(queries), np.ones(queries)
-    falls, rises = np.ones(queries, bool), np.ones(queries, bool)
-    copies, conflicts = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
-    orders = (lowest, highest, falls, rises, chance, copies, conflicts)
-    map_queries(_scan_lists, data.indptr, data.y, hashes, *orders, n_jobs=threads)
-    earned = np.zeros((2, queries))
-    map_queries(_value_of_order, data.indptr, data.y, earned[0], earned[1], n_jobs=threads)
+def _profile(name: str, data: RankingData) -> tuple[DataProfile, AnyArray]:
+    """Return the profile of a data set and the hashes of its rows."""
+    features, hashes = _features(data)
+    has_rows = data.sizes > 0
+    lowest, highest = np.zeros(data.n_queries), np.zeros(data.n_queries)
+    lowest[has_rows] = np.minimum.reduceat(data.y, data.indptr[:-1][has_rows])
+    highest[has_rows] = np.maximum.reduceat(data.y, data.indptr[:-1][has_rows])
     scattered = _scattered(data)
-    return DataProfile(
+    profile = DataProfile(
         name=name,
         documents=data.n_documents,
-        queries=queries,
+        queries=data.n_queries,
         features=data.n_features,
         sparse=sparse.issparse(data.X),
         list_lengths=Lengths(
@@ -235,63 +94,102 @@ def _profile(name: str, data: RankingData, hashes: AnyArray, threads: int | None
         grades=_grades(data),
         empty_queries=int((highest == 0).sum()),
         one_grade_queries=int(((lowest == highest) & (highest > 0)).sum()),
-        duplicate_documents=Copies(
-            int(copies.sum()), int((copies > 0).sum()), int(conflicts.sum())
-        ),
+        duplicate_documents=_duplicates(data, hashes),
         scattered_queries=len(scattered),
         scattered_examples=tuple(str(data.qid[q]) for q in scattered[:_EXAMPLES]),
-        order=_file_order(data, falls, rises, chance, lowest < highest, earned),
+        order=_file_order(data, lowest < highest),
         **features,
     )
+    return profile, hashes
 
 
-def _features(data: RankingData, hashes: AnyArray, n_jobs: int | None) -> dict[str, Any]:
-    """Return the fields of a profile that come from the features; fills the row hashes."""
-    X, n, d = data.X, data.n_documents, data.n_features
-    bounds = query_ranges(data.indptr)
-    bounds = np.append(bounds[: -1 : math.ceil(len(bounds) / _PIECES)], bounds[-1])
-    shape = (len(bounds) - 1, d)
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    known, varies = np.zeros(shape, np.int64), np.zeros(shape, bool)
-    columns = np.zeros(shape, np.uint64)
-    found = (low, high, known, varies, columns, hashes)
-    if sparse.issparse(X):
-        entries = (X.indptr, X.indices, X.data)
-        map_ranges(_scan_sparse, bounds, bounds, data.indptr, *entries, *found, n_jobs=n_jobs)
-        gaps = np.bincount(X.indices[np.isnan(X.data)], minlength=d)
-        zeros = known.sum(axis=0) + gaps < n
-        low[0, zeros], high[0, zeros] = np.minimum(low[0, zeros], 0), np.maximum(high[0, zeros], 0)
-    else:
-        map_ranges(_scan_dense, bounds, bounds, data.indptr, X, *found, n_jobs=n_jobs)
-        gaps = n - known.sum(axis=0)
-    lowest, highest = low.min(axis=0), high.max(axis=0)
-    constant = ((lowest == highest) & (gaps == 0)) | (gaps == n)
-    still = ~varies.any(axis=0) & ~constant
+def _features(data: RankingData) -> tuple[dict[str, Any], AnyArray]:
+    """Return the fields of a profile that describe features, and the hashes of the rows."""
+    n, d = data.X.shape
+    low, high, gaps = np.full(d, np.inf), np.full(d, -np.inf), np.zeros(d, np.int64)
+    varies, columns = np.zeros(d, bool), np.zeros(d, np.uint64)
+    of_feature, of_row = _multipliers(d), _multipliers(n)
+    values = data.X.nnz if sparse.issparse(data.X) else n * d
+    hashes: list[AnyArray] = []
+    row = 0
+    for part in parts_of(data, rows=max(1, _BLOCK * n // max(values, 1))):
+        X: Any = part.X
+        end = row + part.n_documents
+        if sparse.issparse(X):
+            mixed: Any = sparse.csr_array((_mix(X.data), X.indices, X.indptr), X.shape)
+            mixed.sum_duplicates()
+            smallest, largest = (m(axis=0).toarray().ravel() for m in (X.nanmin, X.nanmax))
+            gaps += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
+        else:
+            mixed = _mix(X)
+            smallest, largest = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+            gaps += np.isnan(X).sum(axis=0)
+        low, high = np.fmin(low, smallest), np.fmax(high, largest)
+        hashes.append(mixed @ of_feature)
+        columns += mixed.T @ of_row[row:end]
+        query = part.query_of_row()
+        same_query = np.flatnonzero(query[1:] == query[:-1])
+        varies |= (mixed[same_query] != mixed[same_query + 1]).sum(axis=0) > 0
+        row = end
+    constant = ((low == high) & (gaps == 0)) | (gaps == n)
     label: list[Label] = list(data.feature_names or range(1, d + 1))
 
-    def labels(chosen: AnyArray) -> tuple[Label, ...]:
-        return tuple(label[f] for f in np.flatnonzero(chosen))
+    def labels(features: Any) -> tuple[Label, ...]:
+        return tuple(label[f] for f in features)
 
-    return {
+    fields = {
         "missing_values": int(gaps.sum()),
         "missing_by_feature": {label[f]: int(gaps[f]) for f in np.flatnonzero(gaps)},
-        "negative_features": labels(lowest < 0),
-        "constant_features": labels(constant),
-        "query_constant_features": labels(still),
-        "duplicate_features": tuple(
-            tuple(label[f] for f in group)
-            for group in _equal(columns.sum(axis=0, dtype=np.uint64), ~constant)
-        ),
+        "negative_features": labels(np.flatnonzero(low < 0)),
+        "constant_features": labels(np.flatnonzero(constant)),
+        "query_constant_features": labels(np.flatnonzero(~varies & ~constant)),
+        "duplicate_features": tuple(map(labels, _equal(columns, np.flatnonzero(~constant)))),
         "outcome_features": {label[f]: why for f, why in outcome_features(data).items()},
     }
+    return fields, np.concatenate(hashes)
 
 
-def _equal(hashes: AnyArray, among: AnyArray) -> list[list[int]]:
-    """Return the groups of two or more equal hashes, by their first member."""
+def _mix(values: AnyArray) -> AnyArray:
+    """Scramble the 64 bits of numbers (splitmix64); -0.0 is 0 and all NaN are one value."""
+    x = values.astype(np.float64) + 0.0
+    x[np.isnan(x)] = np.nan
+    h = x.view(np.uint64)
+    h ^= h >> np.uint64(30)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(31)
+    return h
+
+
+def _multipliers(count: int) -> AnyArray:
+    return _mix(np.arange(count) + 0.5) | np.uint64(1)
+
+
+def _equal(hashes: AnyArray, features: AnyArray) -> list[list[int]]:
+    """Return the groups of two or more features with equal hashes, by their first member."""
     groups: dict[int, list[int]] = {}
-    for f in np.flatnonzero(among).tolist():
+    for f in features.tolist():
         groups.setdefault(int(hashes[f]), []).append(f)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _groups(query: I64, values: AnyArray) -> tuple[I64, I64]:
+    """Return the rows sorted by query and value, and the start of each group of equal values."""
+    order = np.lexsort((values, query))
+    query, values = query[order], values[order]
+    is_new = (query[1:] != query[:-1]) | (values[1:] != values[:-1])
+    return order, np.flatnonzero(np.append(True, is_new))
+
+
+def _duplicates(data: RankingData, hashes: AnyArray) -> Copies:
+    query = data.query_of_row()
+    order, starts = _groups(query, hashes)
+    extra = np.diff(np.append(starts, data.n_documents)) - 1
+    y = data.y[order]
+    conflicts = np.minimum.reduceat(y, starts) < np.maximum.reduceat(y, starts)
+    queries = np.unique(query[order][starts][extra > 0])
+    return Copies(int(extra.sum()), len(queries), int(conflicts.sum()))
 
 
 def _grades(data: RankingData) -> Grades:
@@ -304,6 +202,7 @@ def _grades(data: RankingData) -> Grades:
 
 
 def _scattered(data: RankingData) -> I64:
+    """Return the queries whose rows were not contiguous in the input."""
     if data.row is None:
         return np.empty(0, np.int64)
     breaks = np.flatnonzero(np.diff(data.row) != 1) + 1
@@ -311,79 +210,48 @@ def _scattered(data: RankingData) -> I64:
     return np.unique(np.searchsorted(data.indptr, inside, side="right") - 1)
 
 
-def _file_order(
-    data: RankingData,
-    falls: AnyArray,
-    rises: AnyArray,
-    chance: AnyArray,
-    several: AnyArray,
-    earned: AnyArray,
-) -> FileOrder:
-    """Judge the order of rows: more lists in order, or more NDCG, than random orders would have."""
-    lists, expected = int(several.sum()), float(chance[several].sum())
-    best, worst = int((falls & several).sum()), int((rises & several).sum())
-    found = max(best, worst)
+def _file_order(data: RankingData, has_order: AnyArray) -> FileOrder:
+    """Test whether more lists are sorted by grade than would be in random order.
+
+    A list of n documents is sorted with probability prod_g (n_g)! / n!, for n_g documents of grade
+    g. ``has_order`` selects the queries with several grades.
+    """
+    query, queries = data.query_of_row(), data.n_queries
+    order, starts = _groups(query, data.y)
+    counts = np.diff(np.append(starts, data.n_documents))
+    logs = np.bincount(query[order][starts], gammaln(counts + 1.0), queries)
+    chance = np.exp(logs - gammaln(data.sizes + 1.0))
+    step = np.where(query[1:] == query[:-1], np.diff(data.y), 0.0)
+    rises, falls = (np.bincount(query[1:][s > 0], minlength=queries) > 0 for s in (step, -step))
+    lists, expected = int(has_order.sum()), float(chance[has_order].sum())
+    best, worst = int((~rises & has_order).sum()), int((~falls & has_order).sum())
+    most = max(best, worst)
     kind = None
-    if found - expected >= 0.05 * lists and _chance_of_sorted(found, expected, lists) < _BY_CHANCE:
+    if most - expected >= 0.05 * lists and _p_value(most, expected, lists) < _SIGNIFICANCE:
         kind = "best first" if best >= worst else "worst first"
-    in_file, mean = earned.mean(axis=1).tolist() if earned.size else (0.0, 0.0)
-    p_value = _chance_of_earning(data, *earned)
-    return FileOrder(lists, best, worst, round(expected, 2), kind, in_file, mean, p_value)
+    return FileOrder(lists, best, worst, round(expected, 2), kind)
 
 
-def _chance_of_sorted(found: int, expected: float, lists: int) -> float:
-    """Return a bound of the probability that ``found`` or more lists are sorted by chance.
+def _p_value(count: int, expected: float, lists: int) -> float:
+    """Return a bound of the probability that ``count`` or more lists are sorted by chance.
 
     The number of sorted lists has a smaller tail than the binomial distribution of the same mean
-    (Hoeffding 1956), from one above the mean; of one list the tail is at most the mean.
+    (Hoeffding 1956) from one above the mean. For one list the tail is at most the mean.
     """
-    from scipy.special import bdtrc
-
-    if found <= 1:
-        return expected if found else 1.0
-    return float(bdtrc(found - 1, lists, expected / lists)) if found >= expected + 1 else 1.0
+    if count <= 1:
+        return expected if count else 1.0
+    return float(bdtrc(count - 1, lists, expected / lists)) if count >= expected + 1 else 1.0
 
 
-def _chance_of_earning(data: RankingData, in_file: F64, mean: F64) -> float:
-    """Return a bound of the probability that rows in random order earn as much NDCG.
-
-    Bennett's inequality: for independent x_q of mean 0, variances that add up to V and x_q <= b,
-    P(sum x_q >= s) <= exp(-V / b^2 h(b s / V)) with h(u) = (1 + u) log(1 + u) - u. The DCG of n
-    gains in random order has the variance sum (g - mean g)^2 sum (d - mean d)^2 / (n - 1), where
-    d are the discounts.
-    """
-    earned = float((in_file - mean).sum())
-    if not earned > 0.0:
-        return 1.0
-    n = np.maximum(data.sizes, 1).astype(np.float64)
-    top = np.zeros(data.n_queries)
-    query = data.query_of_row()
-    np.maximum.at(top, query, data.y)
-    gains = 2.0 ** (data.y - top[query]) - 2.0 ** -top[query]
-    first, second = (np.bincount(query, gains**k, data.n_queries) for k in (1, 2))
-    discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(2, _RANKS + 2)))))
-    squares = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(2, _RANKS + 2)) ** 2)))
-    seen = np.minimum(data.sizes, _RANKS)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        best = first / n * discounts[seen] / mean
-        spread = (second - first**2 / n) * (squares[seen] - discounts[seen] ** 2 / n) / (n - 1.0)
-        variance = np.where((mean > 0.0) & (n > 1.0), spread / best**2, 0.0).clip(min=0.0)
-    total, bound = float(variance.sum()), float((1.0 - mean)[mean > 0.0].max())
-    if total <= 0.0:
-        return 1.0
-    u = bound * earned / total
-    return math.exp(-total / bound**2 * ((1.0 + u) * math.log1p(u) - u))
-
-
-# --- what is found: a `Profile` and its parts, plain values ----------------------------------
+# --- results ---------------------------------------------------------------------------------
 
 Label: TypeAlias = "int | str"
-"""A feature: its name where it has one, else its number from 1, as in LETOR files."""
+"""The name of a feature, or its number from 1, as in LETOR files, if features have no names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How many documents the lists have."""
+    """Numbers of documents per list."""
 
     shortest: int
     median: float
@@ -392,7 +260,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """Which grades there are; ``counts`` is None where there are more than 50."""
+    """Distribution of grades; ``counts`` is None if there are more than 50 grades."""
 
     distinct: int
     lowest: float
@@ -402,10 +270,10 @@ class Grades:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Documents with the features of another in their query.
+    """Documents with the same features as another document of their query.
 
-    ``documents`` counts all but one of each set of equal ones, ``conflicting`` the sets whose
-    members have different grades.
+    ``documents`` counts all but one document of each set of equal documents, and ``conflicting``
+    the sets whose documents have different grades.
     """
 
     documents: int
@@ -415,14 +283,10 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class FileOrder:
-    """How many lists of several grades stand in the order of the grades, and what the order earns.
+    """Lists with several grades whose rows are sorted by grade.
 
-    ``by_chance`` is how many would if the rows came in random order. Where ``sorted`` says "best
-    first", a ranker whose scores tie gets the ideal order for nothing. ``file_ndcg10`` is the
-    NDCG@10 (gain 2^g - 1, a query of grades 0 counts 0) of equal scores for all documents with ties
-    in file order, ``mean_ndcg10`` the same over all orders of ties: the difference is what file
-    order alone earns a ranking that says nothing. ``p_value`` bounds the probability that rows in
-    random order earn as much.
+    ``by_chance`` is the expected number for rows in random order. If ``sorted`` is "best first",
+    a ranker with tied scores gets the ideal order from tools that break ties by file order.
     """
 
     lists: int
@@ -430,24 +294,11 @@ class FileOrder:
     worst_first: int
     by_chance: float
     sorted: str | None
-    file_ndcg10: float
-    mean_ndcg10: float
-    p_value: float = 1.0
-
-    @property
-    def earns(self) -> float:
-        """NDCG@10 that file order alone earns over the mean order."""
-        return self.file_ndcg10 - self.mean_ndcg10
-
-    @property
-    def earns_by_chance(self) -> bool:
-        """Whether random orders may well earn as much, in 1 of 3,000 files or more."""
-        return self.sorted != "best first" and self.p_value >= _BY_CHANCE
 
 
 @dataclass(frozen=True, slots=True)
 class DataProfile:
-    """What one data set holds."""
+    """Profile of one data set."""
 
     name: str
     documents: int
@@ -466,10 +317,10 @@ class DataProfile:
     """Features with a value below 0."""
     constant_features: tuple[Label, ...]
     query_constant_features: tuple[Label, ...]
-    """Features that differ between queries but never within one."""
+    """Features that are constant within each query, but not over all queries."""
     duplicate_features: tuple[tuple[Label, ...], ...]
     outcome_features: dict[Label, str]
-    """Features that look like outcomes, and why (`rankwright.data.inspect`)."""
+    """Features that look like outcomes, each with the reason."""
     duplicate_documents: Copies
     scattered_queries: int
     """Queries whose rows are not contiguous in the file."""
@@ -479,10 +330,10 @@ class DataProfile:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What two files share.
+    """Queries and documents that two data sets share.
 
-    ``queries`` counts equal query ids, ``documents`` the rows of the second file whose features
-    are those of a row of the first (rows of zeros left out).
+    ``queries`` counts equal query ids. ``documents`` counts the rows of the second data set whose
+    features equal the features of a row in the first, without rows of zeros.
     """
 
     first: str
@@ -494,7 +345,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What `inspect` found: each data set by itself, and what any two share."""
+    """Result of `inspect`: a profile for each data set, and an overlap for each pair."""
 
     data: tuple[DataProfile, ...]
     overlaps: tuple[Overlap, ...]
@@ -505,19 +356,19 @@ class Profile:
 
 
 # --- features that look like outcomes --------------------------------------------------------
-# Clicks, purchases and the like come after a document was shown: a ranker that learns from them
-# looks excellent on the past and has no such values when it ranks. A column is suspected
+# Clicks and purchases are known only after a document was shown. A ranker that learns from them is
+# excellent on past data, but has no such values when it ranks. A column looks like an outcome
 #
-# - by name, if a word of it is one of `OUTCOMES` and none says that it is known beforehand
+# - by its name, if it contains a word of `OUTCOMES` and no word for a value known beforehand
 #   (``clicks_last_30d``, ``prior_ctr``);
-# - by content, if it alone orders documents nearly as the grades do: of sampled pairs of documents
-#   of a query with different grades, the share
+# - by its content, if it orders documents nearly as the grades do: on sampled pairs of documents
+#   with different grades of the same query,
 #
 #       agreement = (pairs in the order of the grades + half of the pairs with equal values) / pairs
 #
-#   is at least `AGREEMENT`, or at most 1 - `AGREEMENT`.
+#   is at least `AGREEMENT` or at most 1 - `AGREEMENT`.
 #
-# Of real features the highest agreement is 0.87 (UCI page blocks), 0.80 in MQ2008, 0.65 in UCI
+# The highest agreement of a real feature is 0.87 (UCI page blocks), 0.80 in MQ2008, 0.65 in UCI
 # digits, 0.63 in OHSUMED and 0.51 in Jester.
 
 
@@ -531,51 +382,51 @@ OUTCOMES, KNOWN_BEFORE = frozenset(_OUTCOMES.split()), frozenset(_KNOWN_BEFORE.s
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[a-z]*")
 _WINDOW = re.compile(r"\d+(d|h|w|m|y|day|days|week|weeks|month|months)")
-_QUERIES = 100  # that are sampled
-_PAIRS = 20  # of each
-_FEWEST_QUERIES = 10  # with documents of different grades, or the content says nothing
+_QUERIES = 100  # sampled queries
+_PAIRS = 20  # sampled pairs of a query
+_FEWEST_QUERIES = 10  # with different grades, for a test of the content
 _FEWEST_PAIRS = 100
-_COLUMNS = 256  # of dense features that are looked at together
+_COLUMNS = 256  # dense features that are processed together
 
 
 def warn_of_outcomes(data: RankingData, *, chosen: Collection[str] = ()) -> None:
-    """Warn of named features that look like outcomes, in one sentence.
+    """Warn about named features that look like outcomes.
 
-    Features that the caller has ``chosen`` by name are suspected by their content alone.
+    The names of features that the caller has ``chosen`` are not tested, only their content.
     """
     if data.feature_names is None:
         return
-    found = outcome_features(data, chosen=chosen)
-    if not found:
+    outcomes = outcome_features(data, chosen=chosen)
+    if not outcomes:
         return
-    names = [str(data.feature_names[column]) for column in found]
-    why = [f"{quoted(name)} {reason}" for name, reason in zip(names, found.values(), strict=True)]
-    one = len(names) == 1
+    names = [str(data.feature_names[column]) for column in outcomes]
+    why = [f"{quoted(name)} {text}" for name, text in zip(names, outcomes.values(), strict=True)]
+    single = len(names) == 1
     warnings.warn(
-        f"{'a feature looks' if one else f'{len(names)} features look'} like outcomes, which are "
-        f"not known when documents are ranked: {'; '.join(why)}. Leave {'it' if one else 'them'} "
+        f"{'a feature looks' if single else f'{len(names)} features look'} like outcomes, which "
+        f"are not known when documents are ranked: {'; '.join(why)}. Leave "
+        f"{'it' if single else 'them'} "
         f"out with drop={names} (--read drop={','.join(names)}), unless known beforehand.",
         stacklevel=4,
     )
 
 
 def outcome_features(data: RankingData, *, chosen: Collection[str] = ()) -> dict[int, str]:
-    """Return the columns that look like outcomes, from 0, and why."""
-    found: dict[int, str] = {}
+    """Return the columns, from 0, that look like outcomes, each with the reason."""
+    reasons: dict[int, str] = {}
     for column, share in _agreements(data).items():
         if max(share, 1.0 - share) >= AGREEMENT:
-            order = "falls" if share < 0.5 else "rises"
-            agreed = max(share, 1.0 - share)
-            found[column] = f"({order} with the grade in {agreed:.1%} of sampled pairs)"
+            verb, share = ("falls", 1.0 - share) if share < 0.5 else ("rises", share)
+            reasons[column] = f"({verb} with the grade in {share:.1%} of sampled pairs)"
     for column, name in enumerate(data.feature_names or ()):
         word = None if name in chosen else outcome_word(name)
         if word is not None:
-            found.setdefault(column, "(by its name)")
-    return dict(sorted(found.items()))
+            reasons.setdefault(column, "(by its name)")
+    return dict(sorted(reasons.items()))
 
 
 def outcome_word(name: str) -> str | None:
-    """Return the word of a column's name that is that of an outcome, if any is."""
+    """Return the outcome-like word in a column name, or None."""
     words = [word.lower() for word in _WORD.findall(name)]
     if KNOWN_BEFORE.intersection(words) or any(_WINDOW.fullmatch(word) for word in words):
         return None
@@ -583,19 +434,20 @@ def outcome_word(name: str) -> str | None:
 
 
 def _agreements(data: RankingData) -> dict[int, float]:
-    """Return the agreement of each feature that varies with the grade, on sampled pairs."""
+    """Return the agreement with the grades of each feature that differs within sampled pairs."""
     better, worse = _sampled_pairs(data)
     if len(better) < _FEWEST_PAIRS:
         return {}
-    known, moved, sums = _counted_signs(data, better, worse)
-    enough = np.flatnonzero((known >= _FEWEST_PAIRS) & (moved > 0))
-    return {int(f): float(0.5 + 0.5 * sums[f] / known[f]) for f in enough}
+    pairs, unequal, sums = _counted_signs(data, better, worse)
+    enough = np.flatnonzero((pairs >= _FEWEST_PAIRS) & (unequal > 0))
+    return {int(f): float(0.5 + 0.5 * sums[f] / pairs[f]) for f in enough}
 
 
 def _counted_signs(data: RankingData, better: I64, worse: I64) -> tuple[I64, I64, F64]:
-    """Count for each feature pairs without missing values, and those whose values differ.
+    """Return for each feature the number of pairs without missing values, and of unequal pairs.
 
-    The third array has how many more pairs have the larger value in the better document.
+    The third array is the number of pairs with the larger value in the better document, minus the
+    number of pairs with the larger value in the worse document.
     """
     d, pairs = data.n_features, len(better)
     missing, moved, sums = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(d)
@@ -620,7 +472,7 @@ def _counted_signs(data: RankingData, better: I64, worse: I64) -> tuple[I64, I64
 
 
 def _sampled_pairs(data: RankingData) -> tuple[I64, I64]:
-    """Return rows of documents of one query each, the first of a higher grade than the second."""
+    """Return pairs of rows of the same query; the first has a higher grade than the second."""
     random = stream(0, "leakage")
     queries = random.permutation(data.n_queries)[: 4 * _QUERIES]
     pairs: list[I64] = []

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import AnyArray
-from rankwright.data.frames import columns_of_frame, frame_columns
+from rankwright.data.frames import columns_of_frame, frame_columns, match_columns
 from rankwright.data.streams import display_name, error_at, number_at, text_lines
 from rankwright.data.trec import COLUMNS, ByDocument, read_qrels, table_format
 from rankwright.errors import DataError, quoted
@@ -131,26 +131,13 @@ def _of_list(path: str) -> Judgments:
 
 
 def _roles(names: list[str]) -> dict[str, str]:
-    """Return which column is what: query, document, and a rating or one for each judge."""
-    plain = {name.strip().lower(): name for name in reversed(names)}
-    found = {}
-    for role in (*_IDS, "grade"):
-        fitting = [plain[name] for name in COLUMNS[role] if name in plain]
-        if fitting:
-            found[role] = fitting[0]
-    for role, words in (("qid", "query"), ("doc_id", "document")):
-        if role not in found:
-            listed = ", ".join(repr(name) for name in names)
-            raise DataError(
-                f"no column of {words} ids found ({', '.join(COLUMNS[role])}); the columns are "
-                f"{listed}: rename one of them."
-            )
-    if "grade" in found:
-        return found
-    judges = [name for name in names if name not in found.values()]
-    if not judges:
-        raise DataError(f"no column of grades found ({', '.join(COLUMNS['grade'])}).")
-    return {**found, **{f"judge {name}": name for name in judges}}
+    """Return role -> column: query, document, and the rating or one column for each judge."""
+    usual = {role: COLUMNS[role] for role in (*_IDS, "grade")}
+    roles = match_columns(names, usual, required=_IDS if len(names) > len(_IDS) else usual)
+    if "grade" in roles:
+        return roles
+    judges = [name for name in names if name not in roles.values()]
+    return {**roles, **{f"judge {name}": name for name in judges}}
 
 
 def _of_columns(columns: Mapping[str, AnyArray], source: str) -> Judgments:

@@ -26,7 +26,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, ClassVar, Literal
@@ -37,6 +37,7 @@ from scipy import sparse as sp
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import I64, AnyArray
 from rankwright.data import letor_kernels as kernels
+from rankwright.data.formats import Format
 from rankwright.data.letor_parts import (
     BlockReader,
     Layout,
@@ -506,3 +507,15 @@ def _number(value: Any) -> bytes:
 
 def _is_unicode(text: str) -> bool:
     return text.isascii() or text.encode(errors="replace").decode() == text
+
+
+LETOR = Format(
+    description="LETOR and svmlight text files with ``qid:``, plain or compressed.",
+    extensions=Letor.extensions,
+    read=Letor.read,
+    read_options=tuple(option.name for option in fields(ReadOptions)),
+    write=Letor.write,
+    write_options=("zeros", "zero_based"),
+    read_parts=Letor.read_parts,
+    open_writer=Letor.open_writer,
+)

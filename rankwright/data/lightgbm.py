@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankwright.core.types import I64
+from rankwright.data.formats import Format
 from rankwright.data.frames import ids_of_text
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import RankingData
@@ -127,3 +128,15 @@ def _check_length(
     count, what = (data.n_queries, "queries") if by_query else (data.n_documents, "documents")
     if len(values) != count:
         raise DataError(f"{path} has {len(values)} lines for {count} {what}.")
+
+
+LIGHTGBM = Format(
+    description=(
+        "LightGBM's text without query ids, their sizes in FILE.query (XGBoost: FILE.group)."
+    ),
+    extensions=LightGBMText.extensions,
+    read=LightGBMText().read,
+    read_options=("zero_based", "dtype", "absent", "sparse", "n_features", "n_jobs"),
+    write=LightGBMText().write,
+    recognises=LightGBMText.has_no_query_ids,
+)

@@ -447,7 +447,7 @@ def open_ranking(
     """
     rows = 0
     if to in _TABLES:
-        with resolve("formats", to)().open_columns(target) as sink:
+        with resolve("formats", to).table.open_columns(target) as sink:
 
             def append_columns(data: RankingData, scores: Any) -> None:
                 nonlocal rows

@@ -1,35 +1,33 @@
-"""A folder of memory-mapped arrays, for data larger than memory.
+"""Store: a folder of memory-mapped arrays, for data larger than memory.
 
-``meta.json`` (format, version, shapes, types, feature names, categories) stands beside plain
-``.npy`` files: ``X`` dense, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse features;
-``y``, ``indptr``, ``qid``, and the optional arrays. Text is kept in arrays of fixed width. Nothing
-in a store is ever unpickled.
+``meta.json`` (format, version, names of arrays and features, categories) describes plain ``.npy``
+files: ``X`` for dense features, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse ones;
+``y``, ``indptr``, ``qid``, and the optional arrays. Nothing in a store is unpickled.
 
-Opening a store reads the grades, weights and query boundaries, and looks once at what would lead a
-kernel astray: the column numbers and row offsets of sparse features, and the letters of texts. All
-values of features, groups and positions stay on disk until they are used.
-
-A store is written to a hidden folder beside its name and renamed when complete. What a writer that
-was killed left there is removed by the next one.
+Opening a store reads labels, weights and query boundaries. Column indices and row offsets of sparse
+features and the characters of text are checked once, because kernels check no bounds. The values
+of features, groups and positions stay on disk until they are used.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
+from numpy.lib import format as npy
 from scipy import sparse
 
 from rankwright.core.checks import HIGHEST_GRADE, ArraySpec, check_arrays
 from rankwright.core.dtypes import as_feature_matrix
 from rankwright.core.types import AnyArray
-from rankwright.data.frames import AllCategories, categories_from_json, categories_to_json
+from rankwright.data.formats import Format
+from rankwright.data.frames import categories_from_json, categories_to_json
 from rankwright.data.ranking_data import (
     EVERYTHING,
     PER_DOCUMENT,
@@ -43,23 +41,36 @@ from rankwright.data.streams import link_target, partial_beside, replace_folder
 from rankwright.errors import DataError
 from rankwright.registry import EXTENSIONS
 
-_LENGTHS = ("documents", "queries", "features")  # in meta.json
-_IN_MEMORY = ("y", "sample_weight", "query_weight", "indptr", "qid")
 META = "meta.json"
-FORMAT, VERSION = "rankwright store", 1
+VERSION = 2
 OPTIONAL = ("query_weight", *PER_DOCUMENT)
-HEADER_BYTES = 192
 _BLOCK_BYTES = 1 << 24
 _LARGEST_INT32 = np.iinfo(np.int32).max
 
+_Array = Literal[
+    "X", "X_data", "X_indices", "X_indptr", "y", "indptr", "qid",
+    "query_weight", "sample_weight", "doc_id", "group", "position",
+]  # fmt: skip
+
+
+class _Description(msgspec.Struct):
+    """Contents of ``meta.json``. Version 1 also has the type and shape of each array."""
+
+    version: int
+    features: Annotated[int, msgspec.Meta(ge=0)]
+    feature_names: list[str] | None
+    arrays: list[_Array] | dict[_Array, Any]
+    categories: Any = None
+    format: Literal["rankwright store"] = "rankwright store"
+
 
 def is_store(path: str | Path) -> bool:
-    """Return whether ``path`` is a folder that says it is a store."""
+    """Return whether ``path`` is a folder whose ``meta.json`` declares a store."""
     try:
         meta = json.loads((Path(path) / META).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(meta, dict) and meta.get("format") == FORMAT
+    return isinstance(meta, dict) and meta.get("format") == "rankwright store"
 
 
 class Store:
@@ -69,43 +80,18 @@ class Store:
     holds: ClassVar[frozenset[str]] = EVERYTHING
 
     def read(self, path: str | Path) -> RankingData:
-        """Open a store; its features are mapped, not read."""
-        return self._open(path)
+        """Open a store. Its features are mapped, not read."""
+        meta, arrays = _map_arrays(Path(path))
+        return _ranking_data(Path(path), meta, arrays)
 
     def read_queries(self, path: str | Path, lo: int, hi: int) -> RankingData:
-        """Open queries lo to hi of a store; the others are not looked at."""
-        return self._open(path, (lo, hi))
-
-    def _open(self, path: str | Path, queries: tuple[int, int] | None = None) -> RankingData:
-        folder = Path(path)
-        meta = _read_meta(folder)
-        arrays = {name: _open_array(folder, name, said) for name, said in meta["arrays"].items()}
-        lengths = {name: meta[name] for name in _LENGTHS}
-        if queries is not None:
-            arrays, lengths = _cut(arrays, lengths, *queries)
-        for name in _IN_MEMORY:
-            if name in arrays:
-                arrays[name] = np.array(arrays[name])
-        names = meta["feature_names"]
-        try:
-            check_arrays(_specs(arrays), arrays, **lengths)
-            if names is not None and len(names) != lengths["features"]:
-                raise DataError(f"it has {len(names)} names for {lengths['features']} features.")
-        except DataError as error:
-            raise _damaged(folder, str(error).rstrip(".")) from None
-        return RankingData._of(
-            X=_features(arrays, lengths["features"]),
-            y=arrays["y"],
-            indptr=arrays["indptr"],
-            qid=arrays["qid"],
-            feature_names=None if names is None else tuple(names),
-            categories=_categories(folder, meta),
-            **{name: arrays[name] for name in OPTIONAL if name in arrays},
-        )
+        """Open queries lo to hi of a store without reading the others."""
+        meta, arrays = _map_arrays(Path(path))
+        return _ranking_data(Path(path), meta, _slice_queries(arrays, lo, hi))
 
     def row_count(self, path: str | Path) -> int | None:
-        """Return the number of documents that the store says it has."""
-        return int(_read_meta(Path(path))["documents"])
+        """Return the number of documents in the store."""
+        return len(_map_arrays(Path(path))[1]["y"])
 
     def read_parts(self, path: str | Path) -> Iterator[RankingData]:
         """Yield the data in parts of whole queries."""
@@ -119,111 +105,85 @@ class Store:
 
     @contextmanager
     def open_writer(self, path: str | Path) -> Iterator[StoreWriter]:
-        """Open a store for writing part by part."""
-        with StoreWriter(path) as writer:
-            yield writer
+        """Open a store for writing part by part.
+
+        The store is written to a hidden folder and renamed if the block ends without an error.
+        """
+        target = link_target(path)
+        if target.is_dir():
+            if any(target.iterdir()) and not is_store(target):
+                raise DataError(f"{target} is a folder but not a store, and is left as it is.")
+        elif target.exists():
+            raise DataError(f"{target} is a file; a store is a folder.")
+        try:
+            with partial_beside(target, folder=True) as partial:
+                writer = StoreWriter(partial)
+                yield writer
+                if not writer.columns:
+                    raise DataError(f"{target}: there is nothing to write.")
+                writer.finish()
+                replace_folder(partial, target)
+        except OSError as error:
+            raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
 
 
 # --- reading ---------------------------------------------------------------------------------
 
 
-def _read_meta(folder: Path) -> dict[str, Any]:
-    if not folder.exists():
-        raise DataError(f"{folder} does not exist.")
+def _map_arrays(folder: Path) -> tuple[_Description, dict[str, AnyArray]]:
+    """Return the description of a store and its arrays, mapped but not checked."""
     if not is_store(folder):
-        raise DataError(f"{folder} is not a store: a folder with a {META} that says so.")
-    meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
-    if meta.get("version") != VERSION:
+        reason = "is not a store: a folder with a " + META if folder.exists() else "does not exist"
+        raise DataError(f"{folder} {reason}.")
+    try:
+        meta = msgspec.json.decode((folder / META).read_bytes(), type=_Description)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _damaged(folder, f"{META} is not complete: {error}") from None
+    if not 1 <= meta.version <= VERSION:
         raise DataError(
-            f"{folder} is a store of version {meta.get('version')}; this release reads {VERSION}."
+            f"{folder} is a store of version {meta.version}; this release reads 1 to {VERSION}."
         )
-    kept = meta.get("arrays")
-    needed = {"y", "indptr", "qid"}
-    known = {*needed, *OPTIONAL, "X", "X_data", "X_indices", "X_indptr"}
-    if (
-        not isinstance(kept, dict)
-        or not needed <= set(kept) <= known
-        or not ("X" in kept) ^ ({"X_data", "X_indices", "X_indptr"} <= set(kept))
-        or not all(type(meta.get(name)) is int and meta[name] >= 0 for name in _LENGTHS)
-        or not isinstance(meta.get("feature_names", 0), list | None)
-        or not all(isinstance(name, str) for name in meta["feature_names"] or ())
-    ):
-        raise _damaged(folder, f"{META} is not complete")
-    return meta
+    required = {"y", "indptr", "qid", *(["X"] if "X" in meta.arrays else _CSR)}
+    if missing := sorted(required - set(meta.arrays)):
+        raise _damaged(folder, f"{META} is not complete: it lists no array {missing[0]}")
+    return meta, {name: _map_array(folder, name) for name in meta.arrays}
 
 
-def _categories(folder: Path, meta: dict[str, Any]) -> AllCategories | None:
+def _map_array(folder: Path, name: str) -> AnyArray:
     try:
-        return categories_from_json(meta.get("categories"), meta["feature_names"])
-    except (KeyError, TypeError, ValueError):
-        raise _damaged(folder, f"{META} has categories that cannot be read") from None
-
-
-def _open_array(folder: Path, name: str, said: dict[str, Any]) -> AnyArray:
-    """Map one array, whose file must be, header and size, what the store says of it."""
-    file = folder / f"{name}.npy"
-    dtype, shape = _described(folder, name, said)
-    size = HEADER_BYTES + math.prod(shape) * dtype.itemsize
-    try:
-        with file.open("rb") as stream:
-            header = stream.read(HEADER_BYTES)
-        found = file.stat().st_size
+        # A damaged header may look like one of Python 2, or have a size that overflows.
+        with warnings.catch_warnings(action="error"):
+            array = npy.open_memmap(folder / f"{name}.npy", mode="r")
+        if not array.dtype.itemsize or not array.dtype.isnative or not array.flags.c_contiguous:
+            raise ValueError(f"it has the type {array.dtype.str}, or columns that are contiguous")
     except OSError as error:
-        raise _damaged(folder, f"{file.name} cannot be read: {error.strerror}") from None
-    if found != size:
-        raise _damaged(folder, f"{file.name} has {found} bytes instead of {size}")
-    if header != npy_header(dtype, shape):
-        raise _damaged(folder, f"{file.name} is not the array that {META} describes")
-    try:
-        if size == HEADER_BYTES:  # nothing, which cannot be mapped
-            return np.empty(shape, dtype)
-        return np.asarray(np.memmap(file, dtype, mode="r", offset=HEADER_BYTES, shape=shape))
-    except (OSError, ValueError) as error:
-        raise _damaged(folder, f"{file.name} cannot be mapped: {error}") from None
+        what = f"{name}.npy cannot be read: {error.strerror or error}"
+        raise _damaged(folder, what) from None
+    except Exception as error:  # headers are parsed as Python text, with errors of many types
+        raise _damaged(folder, f"{name}.npy is not the array that was written: {error}") from None
+    return np.asarray(array)
 
 
-def _described(folder: Path, name: str, said: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return type and shape of an array from the description of the store."""
-    try:
-        dtype, shape = np.dtype(str(said["dtype"])), tuple(said["shape"])
-    except (TypeError, KeyError, ValueError, SyntaxError):
-        raise _damaged(folder, f"{META} does not describe {name}") from None
-    counts = all(isinstance(length, int) and length >= 0 for length in shape)
-    if dtype.kind not in "biufUSMm" or not dtype.itemsize or len(shape) not in (1, 2) or not counts:
-        raise _damaged(folder, f"{META} does not describe {name}")
-    return dtype, shape
+def _slice_queries(arrays: dict[str, AnyArray], lo: int, hi: int) -> dict[str, AnyArray]:
+    """Return the arrays of queries lo to hi. Wrong boundaries give wrong lengths."""
 
+    def span(offsets: AnyArray) -> slice:
+        return slice(*offsets[[0, -1]].tolist()) if len(offsets) else slice(0)
 
-def _cut(
-    arrays: dict[str, AnyArray], lengths: dict[str, int], lo: int, hi: int
-) -> tuple[dict[str, AnyArray], dict[str, int]]:
-    """Return the arrays of queries lo to hi; where the boundaries are wrong, so are lengths."""
     arrays = {name: np.atleast_1d(values) for name, values in arrays.items()}
-    begin = arrays["indptr"][lo : hi + 1]
-    rows = slice(*begin[[0, -1]].tolist()) if len(begin) else slice(0)
-    cut = {name: v[lo:hi] if name in PER_QUERY else v[rows] for name, v in arrays.items()}
-    cut["indptr"] = begin - begin[:1]
+    boundaries = arrays["indptr"][lo : hi + 1]
+    rows = span(boundaries)
+    parts = {name: v[lo:hi] if name in PER_QUERY else v[rows] for name, v in arrays.items()}
+    parts["indptr"] = boundaries - boundaries[:1]
     if "X_indptr" in arrays:
         starts = arrays["X_indptr"][rows.start : rows.stop + 1]
-        entries = slice(*starts[[0, -1]].tolist()) if len(starts) else slice(0)
-        cut |= {name: arrays[name][entries] for name in ("X_data", "X_indices")}
-        cut["X_indptr"] = starts - starts[:1]
-    counts = {"documents": rows.stop - rows.start, "queries": hi - lo}
-    return cut, {**lengths, **counts}
+        parts |= {name: arrays[name][span(starts)] for name in ("X_data", "X_indices")}
+        parts["X_indptr"] = starts - starts[:1]
+    return parts
 
 
-def _features(arrays: dict[str, AnyArray], n_features: int) -> Any:
-    if "X" in arrays:
-        return arrays["X"]
-    starts, values = arrays["X_indptr"], arrays["X_data"]
-    # Set one by one: the constructor would read them all to choose a type for them.
-    X = sparse.csr_array((len(starts) - 1, n_features), dtype=values.dtype)
-    X.data, X.indices, X.indptr = values, arrays["X_indices"], starts
-    X.has_canonical_format = True  # from_arrays has seen to it
-    return X
-
-
-_FLOATS, _WHOLE, _ANY = "float32 float64", "int32 int64", "b i u f U S M m"
+_FLOATS, _INTEGERS, _ANY = "float32 float64", "int32 int64", "b i u f U S M m"
+_CSR = {"X_data": _FLOATS, "X_indices": _INTEGERS, "X_indptr": _INTEGERS}
 _SPECS = (
     ArraySpec("y", "float64", ("documents",), low=0, high=HIGHEST_GRADE),
     ArraySpec("indptr", "int64", ("queries+1",), offsets="documents"),
@@ -232,24 +192,40 @@ _SPECS = (
     ArraySpec("sample_weight", "float64", ("documents",), low=0, optional=True),
     ArraySpec("doc_id", _ANY, ("documents",), finite=False, optional=True),
     ArraySpec("position", _ANY, ("documents",), finite=False, optional=True),
+    ArraySpec("X", _FLOATS, ("documents", "features"), finite=False, optional=True),
+    ArraySpec("X_data", _FLOATS, ("entries",), finite=False, optional=True),
+    ArraySpec("X_indptr", _INTEGERS, ("documents+1",), offsets="entries", optional=True),
+    ArraySpec("X_indices", _INTEGERS, ("entries",), below="features", optional=True),
 )
 _GROUP = ArraySpec("group", _ANY, ("documents",), finite=False, optional=True)
 _TOPICS = ArraySpec("group", "float64", ("documents", "topics"), low=0)
-_DENSE = (ArraySpec("X", _FLOATS, ("documents", "features"), finite=False),)
-_SPARSE = (
-    ArraySpec("X_data", _FLOATS, ("entries",), finite=False),
-    ArraySpec("X_indptr", _WHOLE, ("documents+1",), offsets="entries"),
-)
 
 
-def _specs(arrays: dict[str, AnyArray]) -> tuple[ArraySpec, ...]:
-    """Return what the arrays must be, by the layout of features and groups."""
-    overlap = "group" in arrays and arrays["group"].ndim == 2
-    specs = (*_SPECS, _TOPICS if overlap else _GROUP)
-    if "X" in arrays:
-        return (*specs, *_DENSE)
-    same = str(arrays["X_indptr"].dtype)  # SciPy wants row starts and column numbers of one type
-    return (*specs, *_SPARSE, ArraySpec("X_indices", same, ("entries",), below="features"))
+def _ranking_data(folder: Path, meta: _Description, arrays: dict[str, AnyArray]) -> RankingData:
+    """Return the data of mapped arrays, which are checked."""
+    for name in arrays.keys() & {"y", "sample_weight", "query_weight", "indptr", "qid"}:
+        arrays[name] = np.array(arrays[name])
+    topics = "group" in arrays and arrays["group"].ndim == 2
+    names = meta.feature_names
+    try:
+        check_arrays((*_SPECS, _TOPICS if topics else _GROUP), arrays, features=meta.features)
+        if names is not None and len(names) != meta.features:
+            raise DataError(f"it has {len(names)} names for {meta.features} features.")
+        categories = categories_from_json(meta.categories, names)
+        X: Any = arrays.pop("X", None)
+        if X is None:
+            values, indices, starts = (arrays.pop(name) for name in _CSR)
+            if indices.dtype != starts.dtype:  # SciPy needs one type
+                raise DataError("row offsets and column indices have different types.")
+            # Set one by one: the constructor would read all of them to choose their type.
+            X = sparse.csr_array((len(starts) - 1, meta.features), dtype=values.dtype)
+            X.data, X.indices, X.indptr = values, indices, starts
+            X.has_canonical_format = True  # as in the data that was written
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(folder, str(error).rstrip(".")) from None
+    return RankingData._of(
+        X=X, feature_names=None if names is None else tuple(names), categories=categories, **arrays
+    )
 
 
 def _damaged(folder: Path, what: str) -> DataError:
@@ -260,176 +236,126 @@ def _damaged(folder: Path, what: str) -> DataError:
 
 
 class StoreWriter:
-    """Writes a store part by part, in memory for one part; a context manager.
+    """Writes the arrays of a store part by part; see `Store.open_writer`.
 
-    The first part decides whether features are dense or sparse, how many there are (sparse parts
-    may bring more), and which optional arrays there are. The store appears under its name when
-    the block ends without an error, and not at all otherwise.
+    The first part decides whether features are dense or sparse, their number (sparse parts may
+    have more), and which optional arrays there are.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.target = link_target(path)
-        self._partial = partial_beside(self.target, folder=True)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.columns: dict[str, _Column] = {}
-        self.names: tuple[str, ...] | None = None
-        self.optional: set[str] = set()
-        self.categories: AllCategories | None = None
         self.queries = DistinctQueries()
         self.documents = self.features = self.entries = 0
 
-    def __enter__(self) -> StoreWriter:
-        _refuse_foreign(self.target)
-        try:
-            self.folder = self._partial.__enter__() / "store"
-            self.folder.mkdir()
-        except OSError as error:
-            raise _unwritable(self.target, error) from None
-        return self
-
-    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        try:
-            for column in self.columns.values():
-                column.stream.close()
-            if error is None:
-                self._finish()
-                replace_folder(self.folder, self.target)
-        except OSError as problem:
-            raise _unwritable(self.target, problem) from None
-        finally:
-            self._partial.__exit__(None, None, None)
-        if isinstance(error, OSError):
-            raise _unwritable(self.target, error) from None
-
     def append(self, part: RankingData) -> None:
-        """Add the queries of ``part``; none may have been there before."""
+        """Add the queries of ``part``, which must differ from all queries before."""
         optional = {name for name in OPTIONAL if getattr(part, name) is not None}
-        first = not self.columns
-        if first:
-            self.names, self.optional, self.features = part.feature_names, optional, part.n_features
-            self.categories = part.categories
-            self.sparse = sparse.issparse(part.X)
-            self._column("indptr", np.zeros(1, np.int64))
-            if self.sparse:
-                self._column("X_indptr", np.zeros(1, np.int64))
-        if part.categories != self.categories:
-            raise PartsDifferError("the parts of the data have different categories.")
-        if optional != self.optional:
-            name = sorted(optional ^ self.optional)[0]
-            raise PartsDifferError(f"some parts of the data have {name}, others do not.")
+        if not self.columns:
+            self.names, self.categories = part.feature_names, part.categories
+            self.is_sparse, self.features = sparse.issparse(part.X), part.n_features
+            self.optional = optional
         self.queries.add(part)
-        self._append_features(part)
-        self._column("indptr", part.indptr[1:] + self.documents)
+        if part.categories != self.categories or optional != self.optional:
+            what = ", ".join(sorted(optional ^ self.optional)) or "categories"
+            raise PartsDifferError(f"the parts of the data differ in {what}.")
+        if self.is_sparse:
+            rows: Any = as_feature_matrix(sparse.csr_array(part.X))
+            self._extend("X_data", rows.data)
+            self._extend("X_indices", rows.indices.astype(np.int32, copy=False))
+            self._extend("X_indptr", rows.indptr.astype(np.int64) + self.entries)
+            self.features = max(self.features, part.n_features)
+            self.entries += rows.nnz
+        elif part.n_features == self.features:
+            self._extend("X", part.X.toarray() if sparse.issparse(part.X) else part.X)
+        else:
+            raise PartsDifferError(
+                f"parts of the data have {self.features} and {part.n_features} features."
+            )
+        self._extend("indptr", part.indptr + self.documents)
         for name in ("y", "qid", *sorted(optional)):
-            self._column(name, getattr(part, name))
+            self._extend(name, getattr(part, name))
         self.documents += part.n_documents
 
-    def _append_features(self, part: RankingData) -> None:
-        if not self.sparse:
-            if part.n_features != self.features:
-                raise PartsDifferError(
-                    f"parts of the data have {self.features} and {part.n_features} features."
-                )
-            dense = part.X.toarray() if sparse.issparse(part.X) else part.X
-            self._column("X", np.ascontiguousarray(dense))
-            return
-        rows: Any = as_feature_matrix(sparse.csr_array(part.X))
-        self.features = max(self.features, part.n_features)
-        self._column("X_data", rows.data)
-        self._column("X_indices", rows.indices.astype(np.int32, copy=False))
-        self._column("X_indptr", rows.indptr[1:].astype(np.int64) + self.entries)
-        self.entries += rows.nnz
-
-    def _column(self, name: str, values: AnyArray) -> None:
+    def _extend(self, name: str, values: AnyArray) -> None:
         if values.dtype.hasobject:
             raise DataError(
-                f"{name} holds values of mixed types, which a store cannot keep; make them text."
+                f"{name} contains values of mixed types, which a store cannot keep; "
+                "convert them to text."
             )
         if name not in self.columns:
             self.columns[name] = _Column(self.folder / f"{name}.npy", values)
+        elif name in ("indptr", "X_indptr"):
+            values = values[1:]  # the first offset is the last one of the previous part
         self.columns[name].append(values)
 
-    def _finish(self) -> None:
-        if not self.columns:
-            raise DataError(f"{self.target}: there is nothing to write.")
-        if self.sparse and self.entries <= _LARGEST_INT32:
-            # SciPy wants row starts and column numbers of one type.
-            self.columns["X_indptr"].dtype = np.dtype(np.int32)
-        elif self.sparse:
-            self.columns["X_indices"].dtype = np.dtype(np.int64)
-        arrays = {name: column.finish() for name, column in self.columns.items()}
-        meta = {
-            "format": FORMAT,
-            "version": VERSION,
-            "documents": self.documents,
-            "queries": len(self.queries.seen),
-            "features": self.features,
-            "feature_names": None if self.names is None else list(self.names),
-            "arrays": arrays,
-            **({"categories": categories_to_json(self.categories)} if self.categories else {}),
-        }
-        text = json.dumps(meta, indent=1, ensure_ascii=False)
-        (self.folder / META).write_text(text + "\n", encoding="utf-8")
+    def finish(self) -> None:
+        """Complete the headers of the arrays and write ``meta.json``."""
+        if self.is_sparse and self.entries <= _LARGEST_INT32:  # SciPy needs one type for both
+            self.columns["X_indptr"].convert(np.dtype(np.int32))
+        elif self.is_sparse:
+            self.columns["X_indices"].convert(np.dtype(np.int64))
+        for column in self.columns.values():
+            column.finish()
+        meta = _Description(
+            version=VERSION,
+            features=self.features,
+            feature_names=None if self.names is None else list(self.names),
+            arrays=sorted(self.columns),  # type: ignore[arg-type]
+            categories=categories_to_json(self.categories) if self.categories else None,
+        )
+        (self.folder / META).write_bytes(msgspec.json.format(msgspec.json.encode(meta)) + b"\n")
 
 
 class _Column:
-    """An ``.npy`` file that grows; its header, of constant length, is filled in at the end.
-
-    Blocks of another type (text of another width) are written as they come and made equal then.
-    """
+    """An ``.npy`` file that grows. NumPy leaves room in the header for a longer first axis."""
 
     def __init__(self, path: Path, values: AnyArray) -> None:
-        self.path, self.stream = path, path.open("wb")
-        self.dtype, self.row_shape = values.dtype, values.shape[1:]
-        self.blocks: list[tuple[np.dtype[Any], int]] = []
-        self.stream.write(npy_header(self.dtype, (0, *self.row_shape)))
+        self.path, self.dtype, self.shape = path, values.dtype, (0, *values.shape[1:])
+        self._write_header("xb")
+
+    def _write_header(self, mode: str) -> None:
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": self.shape}
+        with self.path.open(mode) as stream:
+            npy.write_array_header_1_0(stream, header)
 
     def append(self, values: AnyArray) -> None:
         try:
-            self.dtype = np.result_type(self.dtype, values.dtype)
+            self.convert(np.result_type(self.dtype, values.dtype))
         except TypeError:
             raise PartsDifferError(
-                f"the parts of {self.path.stem} have types that do not fit together."
+                f"the parts of {self.path.stem} have types that cannot be combined."
             ) from None
-        np.ascontiguousarray(values).tofile(self.stream)
-        self.blocks.append((values.dtype, len(values)))
+        with self.path.open("ab") as stream:
+            np.ascontiguousarray(values, self.dtype).tofile(stream)
+        self.shape = (self.shape[0] + len(values), *self.shape[1:])
 
-    def finish(self) -> dict[str, Any]:
-        shape = (sum(rows for _, rows in self.blocks), *self.row_shape)
-        if any(dtype != self.dtype for dtype, _ in self.blocks):
-            self._make_equal(shape)
-        else:
-            with self.path.open("r+b") as stream:
-                stream.write(npy_header(self.dtype, shape))
-        return {"dtype": self.dtype.str, "shape": list(shape)}
+    def convert(self, dtype: np.dtype[Any]) -> None:
+        """Rewrite the file with another type, for example for longer text."""
+        if dtype == self.dtype:
+            return
+        self.finish()
+        previous = self.path.rename(self.path.with_suffix(".previous"))
+        values = npy.open_memmap(previous, mode="r")
+        self.dtype, self.shape = dtype, (0, *self.shape[1:])
+        self._write_header("xb")
+        for block in np.array_split(values, 1 + values.nbytes // _BLOCK_BYTES):
+            self.append(block.astype(dtype))
+        previous.unlink()
 
-    def _make_equal(self, shape: tuple[int, ...]) -> None:
-        width = int(np.prod(self.row_shape, dtype=np.int64))
-        step = max(1, _BLOCK_BYTES // max(1, width * self.dtype.itemsize))
-        draft = self.path.with_suffix(".equal")
-        with self.path.open("rb") as source, draft.open("wb") as target:
-            source.seek(HEADER_BYTES)
-            target.write(npy_header(self.dtype, shape))
-            for dtype, rows in self.blocks:
-                for lo in range(0, rows, step):
-                    count = min(step, rows - lo) * width
-                    np.fromfile(source, dtype, count).astype(self.dtype).tofile(target)
-        os.replace(draft, self.path)
+    def finish(self) -> None:
+        self._write_header("r+b")
 
 
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of an ``.npy`` file; filled up with blanks, it always has one length."""
-    text = str({"descr": dtype.str, "fortran_order": False, "shape": shape})
-    body = text.ljust(HEADER_BYTES - 11).encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
-
-
-def _refuse_foreign(target: Path) -> None:
-    if target.is_dir():
-        if any(target.iterdir()) and not is_store(target):
-            raise DataError(f"{target} is a folder but not a store, and is left as it is.")
-    elif target.exists():
-        raise DataError(f"{target} is a file; a store is a folder.")
-
-
-def _unwritable(target: Path, error: OSError) -> DataError:
-    return DataError(f"{target} cannot be written: {error.strerror or error}.")
+_store = Store()
+STORE = Format(
+    description="A folder of memory-mapped arrays, for data larger than memory.",
+    extensions=Store.extensions,
+    read=_store.read,
+    write=_store.write,
+    read_parts=_store.read_parts,
+    open_writer=_store.open_writer,
+    row_count=_store.row_count,
+    recognises=is_store,
+    holds=Store.holds,
+)

@@ -29,6 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.types import AnyArray
+from rankwright.data.formats import Format
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
@@ -675,3 +676,42 @@ def _may_change_type(ids: AnyArray | None) -> bool:
     if ids is None or ids.dtype.kind in "iu":
         return False
     return ids.dtype.kind != "U" or ids_of_text(ids).dtype.kind != "U"
+
+
+def _format_of_table(
+    table: Table, description: str, row_count: Callable[..., int | None] | None = None
+) -> Format:
+    return Format(
+        description=description,
+        extensions=table.extensions,
+        read=table.read,
+        read_options=(
+            *("qid", "label", "features", "drop", "query_weight", "sample_weight", "doc_id"),
+            *("group", "position", "categorical", "dtype", "grades"),
+        ),
+        write=table.write,
+        read_parts=table.read_parts,
+        open_writer=table.open_writer,
+        column_names=table.names,
+        row_count=row_count,
+        table=table,
+        holds=table.holds,
+    )
+
+
+ARROW = _format_of_table(
+    Arrow(),
+    "Arrow IPC files (Feather), a row per document; memory-mapped when read.",
+    Arrow().row_count,
+)
+CSV = _format_of_table(
+    Csv(), "Comma-separated values under a line of column names, a row per document."
+)
+PARQUET = _format_of_table(
+    Parquet(),
+    "Parquet files, a row per document; read by row groups.",
+    Parquet().row_count,
+)
+TSV = _format_of_table(
+    Tsv(), "Tab-separated values under a line of column names, a row per document."
+)

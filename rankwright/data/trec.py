@@ -1,44 +1,34 @@
-"""TREC runs and judgments (qrels): read from files, mappings and frames, and as ranking data.
+"""TREC runs and judgments (qrels), read from files, mappings and frames.
 
 A run has lines ``qid Q0 docid rank score tag``, judgments have lines ``qid iteration docid grade``.
 As in trec_eval, blank lines and comments (lines that begin with ``#``) are skipped, and text after
 the tag of a run is ignored. `read_run` and `read_qrels` return them as ``{qid: {docid: score or
 grade}}``, ids as text; `judge_run` puts both side by side in arrays, with what was retrieved and
 what was judged, for `rankwright.evaluate_run`.
-
-The format ``trec`` reads both as ranking data to train on, with two features: ``score``, and
-``rank``, which holds the reciprocal 1/rank of the document when ordered by score (equal scores: by
-the run's own rank). A negative judgment, as TREC uses for spam, is the grade 0. Only documents of
-the run are there, unless ``missing="append"`` adds the judged documents and queries that the run
-lacks, without a score: a metric of such data is not that of the run.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from rankwright.core.order import ranking
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.frames import (
     USUAL_NAMES,
-    column_of,
     columns_of_frame,
     frame_columns,
-    ids_of_text,
+    match_columns,
 )
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.rankings import (
     RUN,
-    first_rows,
     names_in_run,
     query_names,
     read_scores,
@@ -54,11 +44,9 @@ from rankwright.data.streams import (
 )
 from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
 from rankwright.errors import DataError, UsageError, brief, counted, quoted
-from rankwright.registry import EXTENSIONS
 
 __all__ = [
     "JudgedRun",
-    "Trec",
     "judge_run",
     "read_qrels",
     "read_run",
@@ -74,7 +62,6 @@ NOT_JUDGED = "has no judgments"
 NOT_RETRIEVED = "is not in the run"
 
 _QRELS = ("qid", "iteration", "docid", "grade")
-_FEATURES = ("score", "rank")
 COLUMNS = {
     "qid": (*USUAL_NAMES["qid"], "q_id", "query-id", "topic", "topic_id", "query text"),
     "doc_id": (*USUAL_NAMES["doc_id"], "docno", "corpus-id", "corpus_id", "document", "doc id"),
@@ -82,97 +69,6 @@ COLUMNS = {
     "grade": (*USUAL_NAMES["label"], "qrel", "judgment", "rating"),
 }
 """Names of columns in the tables of other tools, beside the usual ones."""
-
-
-class Trec:
-    """TREC runs with their judgments (qrels): features ``score`` and reciprocal ``rank``."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["trec"]
-    holds: ClassVar[frozenset[str]] = frozenset({"doc_id", "qid", "feature_names"})
-
-    def read(
-        self,
-        path: str | Path,
-        *,
-        qrels: str | Path | None = None,
-        unjudged: str = "zero",
-        missing: str = "ignore",
-    ) -> RankingData:
-        """Read a run and its judgments.
-
-        Parameters
-        ----------
-        path
-            The run.
-        qrels
-            The judgments; ``""`` for a run without any, whose grades are all 0.
-        unjudged
-            ``"zero"``: the grade of a document without judgment is 0; ``"drop"``: leave it out.
-        missing
-            ``"ignore"`` judged documents that are not in the run, or ``"append"`` them to their
-            query with a missing score and a reciprocal rank of 0.
-        """
-        _one_of("unjudged", unjudged, ("zero", "drop"))
-        _one_of("missing", missing, ("ignore", "append"))
-        if qrels is None:
-            raise UsageError(f"{path} is a run; name its judgments with qrels=FILE.")
-        grades_of = read_qrels(qrels) if str(qrels) else {}
-        judged = _pairs(grades_of)
-        qid, doc, rank, score = _columns_of_run(path)
-        if unjudged == "drop":
-            kept = [at for at, key in enumerate(zip(qid, doc, strict=True)) if key in judged]
-            if not kept:
-                raise DataError(f"{qrels} judges no document of {path}.")
-            qid, doc = [qid[at] for at in kept], [doc[at] for at in kept]
-            rank, score = rank[kept], score[kept]
-        if judged and not any(key in judged for key in zip(qid, doc, strict=True)):
-            first: ByDocument = {}
-            for query, name in zip(qid, doc, strict=True):
-                first.setdefault(query, {name: 0.0})
-            warnings.warn(_nothing_in_common(first, grades_of), stacklevel=2)
-        if missing == "append":
-            there = set(zip(qid, doc, strict=True))
-            lacking = [key for key in judged if key not in there]
-            qid += [query for query, _ in lacking]
-            doc += [name for _, name in lacking]
-            rank = np.concatenate((rank, np.full(len(lacking), np.inf)))
-            score = np.concatenate((score, np.full(len(lacking), np.nan)))
-        grades = [judged.get(key, 0.0) for key in zip(qid, doc, strict=True)]
-        return _data_of_run(qid, doc, rank, score, grades)
-
-    def write(
-        self,
-        data: RankingData,
-        path: str | Path,
-        *,
-        feature: str | int | None = None,
-        qrels: str | Path | None = None,
-        tag: str = "rankwright",
-    ) -> None:
-        """Write a run scored by one feature, and the judgments where ``qrels`` names a file.
-
-        Parameters
-        ----------
-        feature
-            Name of the feature that is the score, or its number from 1; by default ``score``, or
-            the only feature.
-        """
-        column = _score_column(data, feature)
-        others = set(range(data.n_features)) - {column}
-        if others and data.feature_names != _FEATURES:
-            warnings.warn(
-                f"a run holds one feature, its score: {len(others)} others are left out.",
-                stacklevel=3,
-            )
-        if qrels is None:
-            warnings.warn(
-                "a run holds no grades: name a file for them with qrels=FILE.", stacklevel=3
-            )
-        else:
-            write_qrels(data, qrels)
-        values = data.X[:, [column]]
-        dense = values.toarray() if sparse.issparse(values) else values
-        write_run(data, dense[:, 0], path, tag=tag)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -404,23 +300,13 @@ def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByD
     return found
 
 
-def _roles(names: Iterable[str], value: str) -> dict[str, str]:
-    """Return which column is what; judgments may call their grade a score."""
-    plain = {name.strip().lower(): name for name in reversed(list(names))}
-    usual = {role: COLUMNS[role] for role in ("qid", "doc_id", value)}
+def _roles(names: Sequence[str], value: str) -> dict[str, str]:
+    """Return role -> column; judgments may call their grade a score."""
+    roles = ("qid", "doc_id", value)
+    usual = {role: COLUMNS[role] for role in roles}
     if value == "grade":
-        usual["grade"] = (*usual["grade"], *COLUMNS["score"])
-    found = {}
-    for role, known in usual.items():
-        fitting = [plain[name] for name in known if name in plain]
-        if not fitting:
-            listed = ", ".join(repr(name) for name in plain.values())
-            raise DataError(
-                f"no {role} column found ({', '.join(known)}); the columns are {listed}: rename "
-                "one of them."
-            )
-        found[role] = fitting[0]
-    return found
+        usual["grade"] = (*COLUMNS["grade"], *COLUMNS["score"])
+    return match_columns(names, usual, required=roles)
 
 
 def _number(number: Any, value: str, query: Any, doc: Any) -> float:
@@ -449,58 +335,6 @@ def _called(given: Any) -> str:
 def _some(queries: Iterable[str]) -> str:
     listed = list(queries)
     return ", ".join(listed[:3]) + (", ..." if len(listed) > 3 else "")
-
-
-def _pairs(found: ByDocument) -> dict[tuple[str, str], float]:
-    """Return (query, document) -> grade; a negative grade becomes 0."""
-    return {
-        (query, doc): max(0.0, grade)
-        for query, documents in found.items()
-        for doc, grade in documents.items()
-    }
-
-
-# --- ranking data of a run ----------------------------------------------------------------------
-
-
-def _columns_of_run(path: str | Path) -> tuple[list[str], list[str], F64, F64]:
-    qid, doc, rank, score = [], [], [], []
-    for line, cells, number in _lines_of_run(path):
-        qid.append(cells[0])
-        doc.append(cells[2])
-        rank.append(number_at(cells[3], path, line, "the rank"))
-        score.append(number)
-    if not qid:
-        raise DataError(f"{display_name(path)} is empty; a run has lines '{_line(RUN)}'.")
-    return qid, doc, np.array(rank), np.array(score)
-
-
-def _data_of_run(
-    qid: list[str], doc: list[str], rank: F64, score: F64, grades: list[float]
-) -> RankingData:
-    data = RankingData.from_arrays(
-        score.reshape(-1, 1), grades, qid=ids_of_text(qid), doc_id=ids_of_text(doc), position=rank
-    )
-    scores = np.array(data.X[:, 0], np.float64)
-    order = ranking(scores, data.indptr, key=data.position)
-    reciprocal = np.empty(data.n_documents)
-    reciprocal[order] = 1.0 / (1 + np.arange(data.n_documents) - first_rows(data))
-    reciprocal[np.isnan(scores)] = 0.0
-    X = np.ascontiguousarray(np.stack((scores, reciprocal), axis=1))
-    return replace(data, X=X, feature_names=_FEATURES, position=None)
-
-
-def _score_column(data: RankingData, feature: str | int | None) -> int:
-    """Return the number of the feature that is to be the score, from 0."""
-    names = data.feature_names or ()
-    if feature is None:
-        if data.n_features != 1 and "score" not in names:
-            raise UsageError(
-                f"which of the {data.n_features} features is the score of the run? Name it with "
-                "feature=..., a name or a number from 1."
-            )
-        return names.index("score") if "score" in names else 0
-    return column_of(data, feature)
 
 
 def _grade_text(grade: float) -> str:
@@ -543,9 +377,3 @@ def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twi
             error_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
         of_query.add(doc)
         yield line, cells, number_at(cells[at], path, line, called)
-
-
-def _one_of(option: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        listed = " or ".join(f"'{choice}'" for choice in choices)
-        raise UsageError(f"{option} must be {listed}, not '{value}'.")

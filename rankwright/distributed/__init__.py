@@ -1,24 +1,5 @@
 """Many machines with Dask: `fit`, `evaluate` and `rank` over partitions of whole queries."""
 
-from __future__ import annotations
+from rankwright.core.namespaces import attach_names
 
-from importlib import import_module
-from typing import Any
-
-_NAMES = {
-    "Partitions": "rankwright.distributed.partitions",
-    "evaluate": "rankwright.distributed.evaluation",
-    "executor": "rankwright.distributed.cluster",
-    "fit": "rankwright.distributed.fitting",
-    "predict": "rankwright.distributed.evaluation",
-    "rank": "rankwright.distributed.evaluation",
-    "write_run": "rankwright.distributed.evaluation",
-}
-
-__all__ = list(_NAMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'rankwright.distributed' has no attribute '{name}'")
+__getattr__, __dir__, __all__ = attach_names(__name__, __file__)

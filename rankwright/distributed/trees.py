@@ -79,7 +79,7 @@ class PartitionedTrees:
         self, arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> Forest:
         """Build the fitted model from its arrays and texts."""
-        return self.model.restore(arrays, texts, n_features)
+        return Forest.restore(arrays, texts, n_features)
 
     def rounds(
         self,

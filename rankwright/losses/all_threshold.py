@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.kernels import clear_query, take
 from rankwright.core.order import numbers_of_runs
 from rankwright.core.parameters import Part, Positive, check_parameters
@@ -108,7 +108,7 @@ def _hinge(lead, margin):  # type: ignore[no-untyped-def]
     return 0.5 * short * short / margin if short < margin else short - 0.5 * margin
 
 
-@kernel
+@inline_kernel
 def _pull(lead, margin):  # type: ignore[no-untyped-def]
     """Return minus the derivative of h."""
     return min(1.0, max(0.0, 1.0 - lead / margin))

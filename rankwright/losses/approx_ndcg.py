@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.jit import inline_kernel, kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest, sigmoid
 from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.team import new_floats, owns, shared_range, team_max, team_sum, wait
@@ -94,7 +94,7 @@ def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad
                 curv[row[i]] = weight[q] * curvature[i] / (temperature * temperature)
 
 
-@kernel
+@inline_kernel
 def _higher(x, top):  # type: ignore[no-untyped-def]
     """Return the higher of the two, or NaN where one is."""
     return x if x > top or x != x else top

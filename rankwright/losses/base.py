@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from rankwright.core.checks import extremes
+from rankwright.core.jit import kernel as kernel  # public in rankwright.losses, as Part and Traits
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
+from rankwright.core.parameters import Part as Part
 from rankwright.core.parameters import part_name
 from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
+from rankwright.core.types import Traits as Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
 from rankwright.metrics.base import check_exp2_gains

@@ -47,7 +47,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.kernels import log1p_unit, take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import Count, Part, Positive, check_parameters
@@ -184,7 +184,7 @@ def _any_metric(  # type: ignore[no-untyped-def]
         value[q] = _finish(ranked, sigma, normalize, weight[q], tiles, grad, curv)
 
 
-@kernel
+@inline_kernel
 def _smoothing(normalize, best, worst):  # type: ignore[no-untyped-def]
     """Return a and b of the factor 1 / (a + b |s_i - s_j|)."""
     return (_SMOOTH, 1.0) if normalize and best != worst else (1.0, 0.0)

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.kernels import longest
 from rankwright.core.order import NO_KEY, first_of_runs, sort_query
 from rankwright.core.team import LANES, Lanes, owns, shared_range, team_sum, team_sums, wait
@@ -46,7 +46,7 @@ from rankwright.data.ranking_data import RankingData
 # --- kernels ---------------------------------------------------------------------------------
 
 
-@kernel
+@inline_kernel
 def preference(better, worse):  # type: ignore[no-untyped-def]
     """Return (2), what a pair of documents of these grades counts; 0 where they are equal."""
     return min(abs(better - worse), 1.0)
@@ -317,19 +317,19 @@ TILE = Lanes(13 * LANES)
 _WIDE = 600.0  # exp(-600) and its inverse are both finite
 
 
-@kernel
+@inline_kernel
 def n_tiles(n):  # type: ignore[no-untyped-def]
     """Return how many tiles hold n documents."""
     return (n + LANES - 1) // LANES
 
 
-@kernel
+@inline_kernel
 def place(rank):  # type: ignore[no-untyped-def]
     """Return where the fields of the document at ``rank`` are counted from."""
     return (rank // LANES + 1) * TILE + rank % LANES
 
 
-@kernel
+@inline_kernel
 def tiles_size(lo, hi, indptr):  # type: ignore[no-untyped-def]
     """Return the size of tiles for the longest of the queries lo:hi, which begin with zeros."""
     return (n_tiles(longest(lo, hi, indptr)) + 1) * TILE

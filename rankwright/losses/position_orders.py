@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.kernels import copy_values
 from rankwright.core.order import NO_KEY, in_order_of, numbers_of_runs, sort_query
 from rankwright.core.types import F64, I64
@@ -95,7 +95,7 @@ def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out)
         rank, first = following, end
 
 
-@kernel
+@inline_kernel
 def _tied(i, j, s, block):  # type: ignore[no-untyped-def]
     return block[i] == block[j] and s[i] == s[j]
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 
 NODES = 16
 LONG = 2048
@@ -83,13 +83,13 @@ def new_cells(x, cells):  # type: ignore[no-untyped-def]
     return low, np.zeros((cells, NODES)), np.empty((cells, NODES)), np.zeros(cells, np.bool_)
 
 
-@kernel
+@inline_kernel
 def new_values(cells):  # type: ignore[no-untyped-def]
     """Return room for f at the nodes, by distance + cells - 1, a and b."""
     return np.empty((2 * cells - 1, NODES, NODES))
 
 
-@kernel
+@inline_kernel
 def node_gap(distance, a, b):  # type: ignore[no-untyped-def]
     """Return source less target at nodes b and a of two cells, the source's ``distance`` above."""
     return distance + 0.5 * (_POINTS[b] - _POINTS[a])

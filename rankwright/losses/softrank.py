@@ -40,7 +40,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel, quick_kernel
+from rankwright.core.jit import inline_kernel, kernel, quick_kernel
 from rankwright.core.kernels import clear_query, longest
 from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.team import (
@@ -146,7 +146,7 @@ def _following(i, steps, gain):  # type: ignore[no-untyped-def]
     return i
 
 
-@kernel
+@inline_kernel
 def _floats_of_worker(most, depth):  # type: ignore[no-untyped-def]
     return 5 * most + 4 * (depth + 2) + (most + 1) * (depth + 1)
 

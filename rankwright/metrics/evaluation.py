@@ -23,6 +23,7 @@ from rankwright.data.frames import (
     columns_of_frame,
     frame_columns,
     frame_of_columns,
+    match_columns,
     refuse_other_index,
 )
 from rankwright.data.ranking_data import RankingData, refuse_second_columns
@@ -487,8 +488,7 @@ def _column(column: Columns, given: Any, name: str) -> Any:
 
 
 def _grades_of_frame(names: list[str]) -> str:
-    likely = [name for name in names if name.strip().lower() in USUAL_NAMES["label"]]
-    example = likely[0] if likely else "grade"
+    example = match_columns(names, {"label": USUAL_NAMES["label"]}).get("label", "grade")
     return (
         f"the column of the grades is not named; write evaluate(frame, 'score', metrics, "
         f"y={example!r}, qid='query')."

@@ -29,7 +29,7 @@ import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Part, Positive, check_parameters
+from rankwright.core.parameters import Count, Positive
 from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
@@ -37,6 +37,7 @@ from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, load_loss_state, loss_state, set_iteration
 from rankwright.models.forest import Forest
 from rankwright.models.rules import Rule, RuleTable, by_column, column
+from rankwright.models.schema import ModelPart
 
 _FLAT = 0.01  # a derivative is level at this share of the first one
 _TRIES = 40
@@ -49,7 +50,7 @@ WeightedRule = tuple[int, float, float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Additive(Part):
+class Additive(ModelPart):
     """Weighted rules [feature > threshold]: readable, with native missing values.
 
     Parameters
@@ -71,6 +72,7 @@ class Additive(Part):
     FRank(model=Additive(n_rounds=100))
     """
 
+    fitted_class: ClassVar[Any] = Forest
     compares_values: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
 
@@ -81,7 +83,6 @@ class Additive(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_parameters(self)
         whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
         if not (whole or self.n_candidates == "all"):
             raise UsageError(
@@ -139,8 +140,6 @@ class Additive(Part):
             )
             if rule is None:
                 return
-
-    restore = staticmethod(Forest.restore)
 
 
 _STATE = (

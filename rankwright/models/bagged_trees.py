@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Auto, Count, Positive, at_least
+from rankwright.core.parameters import Auto, Count, CountOrZero, Positive, Share, at_least
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, Loss, Round
 from rankwright.data.content import content_order
@@ -48,18 +48,12 @@ class BaggedTrees(Trees):
     boosts: ClassVar[bool] = False
 
     n_bags: Count = 300
-    bag_fraction: float = 1.0
+    bag_fraction: Positive = 1.0
     n_estimators: Count = 1
     num_leaves: Annotated[int, at_least(2)] | Auto = 100
-    min_child_samples: int = 1
+    min_child_samples: CountOrZero = 1
     learning_rate: Positive | Auto = 0.1
-    colsample_bytree: float | Auto = 0.3
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        Trees.check(self)
-        if not self.bag_fraction > 0.0:
-            raise UsageError(f"bag_fraction must be above 0, not {self.bag_fraction}.")
+    colsample_bytree: Share | Auto = 0.3
 
     def rounds(
         self,

@@ -8,8 +8,8 @@ fitness less ``parsimony`` for each node; the smaller wins among equals. A child
 two parents or a mutation of one (`koza1992genetic`). A child that is already in its generation is
 sampled again, so that no formula takes the generation over.
 
-Each new formula is simplified (`rankwright.models.formula`), so that the limits count only nodes
-with an effect and a formula that occurs again is not evaluated again.
+In each new formula, operations on numbers are computed first. A formula that occurs again is not
+evaluated again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Count, Missing, NonNegative, Part, check_parameters
+from rankwright.core.parameters import Count, Missing, NonNegative
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, AnyArray, FloatMatrix, Metric, Round
 from rankwright.data.content import in_content_order
@@ -41,17 +41,17 @@ from rankwright.models.formula import (
     Formula,
     columns_of,
     depth,
+    fold_numbers,
     formula_values,
     from_json,
     is_leaf,
     limited_columns,
     parts_of,
-    simplify,
     size,
     text,
 )
 from rankwright.models.missing import fill_values, filled
-from rankwright.models.schema import FILL, Schema
+from rankwright.models.schema import FILL, ModelPart, Schema
 
 Item = TypeVar("Item")
 
@@ -126,7 +126,7 @@ _STATE = (ArraySpec("best", "uint8", ("best",)), ArraySpec("population", "uint8"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Expression(Part):
+class Expression(ModelPart):
     """A formula over features that maximises a metric by genetic programming.
 
     Query weights count as in the metric. Document weights are not used.
@@ -168,24 +168,18 @@ class Expression(Part):
     max_features: Count = 10
     missing: Missing = None
 
+    fitted_class: ClassVar[Any] = FittedExpression
     optimises_metric: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
 
-    restore = staticmethod(FittedExpression.restore)
-
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_parameters(self)
         if self.max_depth > MOST_DEPTH:
             raise UsageError(f"max_depth must be at most {MOST_DEPTH}, not {self.max_depth}.")
         if self.elites > self.population:
             raise UsageError(f"elites must be at most population, {self.population}.")
         if not 0.0 <= self.crossover <= 1.0:
             raise UsageError(f"crossover must be a share from 0 to 1, not {self.crossover}.")
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` accepts this fitted model."""
-        return isinstance(fitted, FittedExpression)
 
     def rounds(
         self,
@@ -318,8 +312,8 @@ class Expression(Part):
         return self._within_limits(mutant) or a
 
     def _within_limits(self, formula: Formula) -> Formula | None:
-        """Return the simplified formula, or None if it breaks a limit."""
-        formula = simplify(formula)
+        """Return the formula with its numbers folded, or None if it breaks a limit."""
+        formula = fold_numbers(formula)
         fits = (
             size(formula) <= self.max_nodes
             and depth(formula) <= self.max_depth

@@ -39,7 +39,6 @@ from scipy import sparse
 from rankwright import registry
 from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import (
-    Part,
     check_whole,
     check_zero_or_more,
     part_name,
@@ -54,7 +53,7 @@ from rankwright.errors import DataError, IncompatibleError, UsageError
 from rankwright.models.als import AlternatingSquares
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, factor_scores
 from rankwright.models.missing import without_gaps
-from rankwright.models.schema import Schema
+from rankwright.models.schema import ModelPart, Schema
 from rankwright.solvers.choice import choose_solver, lacking, missing_traits, solver_needs
 
 # --- fitted model ----------------------------------------------------------------------------
@@ -241,7 +240,7 @@ _SOLVERS = {"joint": "lbfgs", "alternating": "lbfgs or bundle"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Factorization(Part):
+class Factorization(ModelPart):
     """A vector for each user and each item, learned from ratings.
 
     Parameters
@@ -277,6 +276,7 @@ class Factorization(Part):
     """
 
     takes_solver: ClassVar[bool] = True
+    fitted_class: ClassVar[Any] = FittedFactorization
 
     n_factors: int = 10
     l2: float | str = "auto"
@@ -286,12 +286,6 @@ class Factorization(Part):
     tol: float | str = "auto"
     max_iter: int | str = "auto"
     n_rounds: int = 10
-
-    restore = staticmethod(FittedFactorization.restore)
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedFactorization)
 
     def rounds(
         self,

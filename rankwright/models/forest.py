@@ -372,6 +372,8 @@ class Forest:
 
         Training adds each tree to the scores before it; `scores` adds the offset last.
         """
+        if not self.n_trees:  # a first fit compiles no kernels of scoring
+            return np.full(X.shape[0], self.offset)
         return self.scorer(X.dtype).scores(X, self.offset, n_jobs)
 
     def contributions(self, X: FloatMatrix) -> F64:

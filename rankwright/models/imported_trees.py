@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from rankwright.core.parameters import Part
 from rankwright.core.types import Round
 from rankwright.errors import UsageError
 from rankwright.models.forest import Forest
+from rankwright.models.schema import ModelPart
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ImportedTrees(Part):
+class ImportedTrees(ModelPart):
     """Trees of another library; they predict, and are not fitted again.
 
     Parameters
@@ -23,6 +23,8 @@ class ImportedTrees(Part):
     objective : str
         Their training objective, by the library's own name.
     """
+
+    fitted_class: ClassVar[Any] = Forest
 
     library: str = ""
     objective: str = ""
@@ -40,5 +42,3 @@ class ImportedTrees(Part):
         """Raise: the model cannot be fitted."""
         self.check()
         yield from ()
-
-    restore = staticmethod(Forest.restore)

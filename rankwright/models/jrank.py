@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.parameters import Auto, Count, Part, Positive, check_parameters
+from rankwright.core.parameters import Auto, Count, Positive
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, AnyArray, Loss, Round
 from rankwright.data.content import in_content_order
@@ -43,6 +43,7 @@ from rankwright.errors import UsageError
 from rankwright.models.factorization import FittedFactorization, items_of, rows_of
 from rankwright.models.missing import without_gaps
 from rankwright.models.perceptron import PRankLinear
+from rankwright.models.schema import ModelPart
 from rankwright.registry import unknown
 
 USERS = ("all", "each", "alike")
@@ -128,7 +129,7 @@ class JointMap:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class JRank(Part):
+class JRank(ModelPart):
     """Perceptron on products of user and item features, both learned from the ratings.
 
     Parameters
@@ -156,6 +157,8 @@ class JRank(Part):
     JRank(model=JRank(n_factors=5))
     """
 
+    fitted_class: ClassVar[Any] = FittedFactorization
+
     users: Sequence[str] = ("all", "each")
     n_factors: Count | None = 20
     n_tastes: Count = 5
@@ -166,7 +169,6 @@ class JRank(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        check_parameters(self)
         for name in self.users:
             if name not in USERS:
                 raise UsageError(unknown("kernel of users", str(name), USERS))
@@ -208,8 +210,6 @@ class JRank(Part):
         raise UsageError(
             "JRank learns all users by one perceptron; to add users, fit again with their ratings."
         )
-
-    restore = staticmethod(FittedFactorization.restore)
 
 
 def _fitted(

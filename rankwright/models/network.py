@@ -26,7 +26,6 @@ from rankwright.core.parameters import (
     Count,
     Missing,
     NonNegative,
-    Part,
     Positive,
 )
 from rankwright.core.products import transposed_times_vector
@@ -39,6 +38,7 @@ from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
+from rankwright.models.schema import ModelPart
 from rankwright.solvers.choice import lacking
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -68,7 +68,7 @@ class Scaling(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Network(Part):
+class Network(ModelPart):
     """Layers of units between the features and the score; takes dense or sparse features.
 
     Parameters
@@ -129,6 +129,7 @@ class Network(Part):
     precision: Literal["single", "double"] = "single"
     deterministic: bool = True
 
+    fitted_class: ClassVar[Any] = FittedNetwork
     resumable: ClassVar[bool] = True
 
     @staticmethod
@@ -149,10 +150,6 @@ class Network(Part):
             )
         if not 0.0 <= self.dropout < 1.0:
             raise UsageError(f"dropout must be from 0 to below 1, not {self.dropout}.")
-
-    def can_continue(self, fitted: Any) -> bool:
-        """Return whether ``start`` supports a fitted model."""
-        return isinstance(fitted, FittedNetwork)
 
     def rounds(
         self,
@@ -248,8 +245,6 @@ class Network(Part):
         layers = tuple(zip(arrays[0:n:2], arrays[1:n:2], strict=True))
         context, heads = tuple(arrays[n:]), int(self.list_context)
         return FittedNetwork(layers, context, heads, self.activation, mean, fill, len(mean))
-
-    restore = staticmethod(FittedNetwork.restore)
 
 
 def _uniform(seed: int, number: int, n_in: int, n_out: int, activation: str) -> F64:

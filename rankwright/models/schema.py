@@ -15,6 +15,7 @@ import numpy as np
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parameters import Part
 from rankwright.core.types import AnyArray
+from rankwright.core.types import Round as Round  # public in rankwright.models
 from rankwright.errors import DataError, UsageError, quoted
 
 FILL = ArraySpec("fill", "float64", ("features",), optional=True)

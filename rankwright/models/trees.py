@@ -20,26 +20,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
-from rankwright.core.parameters import Auto, Count, Part, Positive, at_least
+from rankwright.core.parameters import (
+    Auto,
+    Count,
+    CountOrZero,
+    NonNegative,
+    Positive,
+    Share,
+    at_least,
+)
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import Gradients, LightGBMEngine
+from rankwright.models.schema import ModelPart
 from rankwright.registry import unknown
 
 _MOST_LEAVES = 131_072  # of LightGBM
 _SMALL, _LARGE = 20_000, 100_000  # documents
 _PER_QUERY = 100  # largest number of documents that a query counts for
-_SHARES = ("subsample", "query_fraction", "colsample_bytree")
 _CHOICES = {"leaves": ("newton", "constant"), "direction": ("gradient", "lbfgs")}
-_NOT_NEGATIVE = ("reg_alpha", "reg_lambda", "min_child_weight", "min_child_samples")
 
 
 class TreeEngine(Protocol):
@@ -56,7 +63,7 @@ class TreeEngine(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Trees(Part):
+class Trees(ModelPart):
     """Gradient-boosted regression trees, with native missing values and categories.
 
     Parameters
@@ -92,6 +99,7 @@ class Trees(Part):
     LambdaMART(model=Trees(max_bins=63))
     """
 
+    fitted_class: ClassVar[Any] = Forest
     takes_categories: ClassVar[bool] = True
     boosts: ClassVar[bool] = True  # rounds are many small steps
     compares_values: ClassVar[bool] = True  # features of any size
@@ -101,18 +109,18 @@ class Trees(Part):
     num_leaves: Annotated[int, at_least(2)] | Auto = "auto"
     learning_rate: Positive | Auto = "auto"
     max_depth: int | None = None
-    min_child_samples: int = 20
-    min_child_weight: float = 1e-3
-    reg_lambda: float = 0.0
-    reg_alpha: float = 0.0
+    min_child_samples: CountOrZero = 20
+    min_child_weight: NonNegative = 1e-3
+    reg_lambda: NonNegative = 0.0
+    reg_alpha: NonNegative = 0.0
     leaves: str = "newton"
     direction: str = "gradient"
-    subsample: float = 1.0
-    query_fraction: float = 1.0
-    colsample_bytree: float | Auto = "auto"
+    subsample: Share = 1.0
+    query_fraction: Share = 1.0
+    colsample_bytree: Share | Auto = "auto"
     monotone_constraints: Mapping[str | int, int] | Sequence[int] | None = None
     categorical_feature: Sequence[str | int] | None = None
-    max_bins: int = 255
+    max_bins: Annotated[int, at_least(2)] = 255
 
     def resolve(self, n_documents: int, n_queries: int) -> Self:
         """Return the model with a number for each parameter that is "auto".
@@ -146,28 +154,13 @@ class Trees(Part):
 
     def check(self) -> None:
         """Raise for parameters out of range."""
-        for name in ("num_leaves", "learning_rate", "colsample_bytree"):
-            value = getattr(self, name)
-            if isinstance(value, str) and value != "auto":
-                raise UsageError(f"{name} must be a number or 'auto', not {value!r}.")
-        model = self.resolve(1, 1)
-        for name in _SHARES:
-            if not 0.0 < getattr(model, name) <= 1.0:
-                raise UsageError(
-                    f"{name} must be a share above 0, up to 1 for all, not {getattr(model, name)}."
-                )
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(unknown(name, getattr(self, name), choices))
-        for name in _NOT_NEGATIVE:
-            if not getattr(self, name) >= 0:
-                raise UsageError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        if not 2 <= int(model.num_leaves) <= _MOST_LEAVES:
+        if self.num_leaves != "auto" and not 2 <= self.num_leaves <= _MOST_LEAVES:
             raise UsageError(
-                f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {model.num_leaves}."
+                f"num_leaves must be from 2 to {_MOST_LEAVES:,}, not {self.num_leaves}."
             )
-        if self.max_bins < 2:
-            raise UsageError(f"max_bins must be 2 or more, not {self.max_bins}.")
         if self.max_depth is not None and self.max_depth < 1:
             raise UsageError(
                 f"max_depth must be 1 or more, not {self.max_depth}; leave it out for no limit."
@@ -223,8 +216,6 @@ class Trees(Part):
             yield Round(t + 1, value, valid_scores, grown.model(), partial(_state, grown, descent))
             if is_last:
                 return
-
-    restore = staticmethod(Forest.restore)
 
 
 @dataclass(frozen=True)

@@ -146,11 +146,14 @@ def warn_of_equal_scores(model: FittedModel, data: RankingData) -> None:
     """Warn of a model with the same score for documents of different grades."""
     if hasattr(model, "scores_of"):  # a score depends on the query too
         return
-    if getattr(model, "is_constant", None) is False:  # without scoring
-        return
     rows = min(_LOOKED_AT, data.n_documents)
-    scores = model.scores(data.X[:rows])
-    if rows > 1 and (scores == scores[0]).all() and (data.y[:rows] != data.y[0]).any():
+    if rows < 2 or (data.y[:rows] == data.y[0]).all():
+        return
+    is_constant = getattr(model, "is_constant", None)
+    if is_constant is None:  # only a forest can decide it without scoring
+        scores = model.scores(data.X[:rows])
+        is_constant = bool((scores == scores[0]).all())
+    if is_constant:
         warnings.warn(
             "the fitted model gives all documents the same score: a penalty (l2, l1) is too large, "
             "min_child_samples too high for so few documents, or the features do not vary.",

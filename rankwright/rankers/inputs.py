@@ -34,9 +34,9 @@ from rankwright.data.frames import (
     frame_categories,
     frame_columns,
     listed,
+    match_columns,
     refuse_other_index,
     refuse_roles_as_features,
-    usual_column,
 )
 from rankwright.data.ranking_data import RankingData, refuse_second_columns
 from rankwright.errors import DataError, UsageError, brief, quoted
@@ -178,7 +178,9 @@ def documents_of(ranker: Any, X: Any, *, qid: Any = None, group: Any = None) -> 
                     "pass qid=[0] * len(frame) if all rows are one query."
                 )
         if _are_text(names):
-            roles["doc_id"] = usual_column("doc_id", layout.other_columns(names))
+            roles |= match_columns(
+                layout.other_columns(names), {"doc_id": USUAL_NAMES["doc_id"]}, columns={}
+            )
         for role, value in roles.items():
             if isinstance(value, str):
                 roles[role] = checked_ids(columns_of_frame(X)(value), value, role)
@@ -199,8 +201,10 @@ def query_column(ranker: Any, X: Any) -> str | None:
     if names is None or not _are_text(names):
         return None
     columns = Layout.of(ranker).other_columns(names)
-    training_column = getattr(ranker, "qid_column_", None)
-    return training_column if training_column in columns else usual_column("qid", columns)
+    training_column: str | None = getattr(ranker, "qid_column_", None)
+    if training_column in columns:
+        return training_column
+    return match_columns(columns, {"qid": USUAL_NAMES["qid"]}, columns={}).get("qid")
 
 
 def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingData:
@@ -216,7 +220,8 @@ def data_of_frame(ranker: Any, X: Any, qid: str | None, where: str) -> RankingDa
         )
     ranker._fitted()
     layout = Layout.of(ranker)
-    label = usual_column("label", [n for n in map(str, names) if n not in (layout.names or ())])
+    others = [name for name in map(str, names) if name not in (layout.names or ())]
+    label = match_columns(others, {"label": USUAL_NAMES["label"]}, columns={}).get("label")
     qid = qid or query_column(ranker, X)
     data = ranking_data(X, label or "", qid, like=layout, where="the frame")
     return data if label else without_grades(data)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankwright.core.types import AnyArray
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import ContractError
+from rankwright.errors import ContractError as ContractError  # public in rankwright.testing
 
 Check = Callable[[Any], None]
 """A property: a function of the part, whose docstring opens with what is promised."""

@@ -38,32 +38,10 @@ def terminal(monkeypatch):
     return screen
 
 
-def test_a_line_says_what_is_compiled_and_how_far(terminal):
-    line = console.CompileLine()
-    for done in (0, 1, 3):
-        line("losses.listnet.sums", done, 3)
-    shown = terminal.getvalue()
-    assert "compiling losses.listnet.sums" in shown
-    assert "1/3" in shown
-    line("losses.listnet.other", 0, 2)  # and the next one
-    bar = line._bar
-    line("losses.listnet.other", 2, 2)
-    assert "compiling losses.listnet.other" in terminal.getvalue()
-    assert bar.tasks == []
-    assert not bar.live.is_started
-
-
-def test_the_line_stands_under_the_bar_of_the_fit_that_waits(terminal):
-    line = console.CompileLine()
+def test_a_bar_of_a_terminal_shows_the_rounds(terminal):
     with console.round_progress("gbdt", 50) as reported:
-        reported(1, "loss 1")
-        line("core.order.sort", 1, 3)
-        line("core.order.sort", 3, 3)
-        (bar,) = console._bars
-        assert len(bar.tasks) == 1
-        assert bar.live.is_started
         reported(2, "loss 2")
     shown = terminal.getvalue()
-    assert "compiling core.order.sort" in shown
     assert "gbdt" in shown
-    assert not console._bars
+    assert "2/50" in shown
+    assert "loss 2" in shown

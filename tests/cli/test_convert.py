@@ -65,7 +65,7 @@ def test_a_feature_log_takes_its_grades_from_a_judgment_list(tmp_path):
     result = run(log, table, "--judgments", judgments, "--absent", "zero")
     assert result.exit_code == 0
     assert "warning: " in result.stderr
-    assert "documents without a judgment, left out: 1 of 2" in result.stderr
+    assert "documents without a judgment, omitted of 2 " in result.stderr
     assert rankwright.load(table).to_frame().to_dict("list") == {
         "qid": [1],
         "label": [3],

@@ -167,10 +167,6 @@ def test_other_conventions_of_a_run(judged):
         (("--run", "a", "--qrels", "b", "--feature", "1"), "specify what to evaluate, one of"),
         (("digits", "--run", "a", "--qrels", "b"), "omit DATA"),
         (("a.run", "--feature", "score"), "rankwright evaluate --run a.run --qrels QRELS"),
-        (
-            ("run.txt", "--format", "trec", "--read", "qrels=q", "--feature", "score"),
-            "run.txt is a TREC run: write rankwright evaluate --run run.txt --qrels QRELS",
-        ),
     ],
 )
 def test_mistakes_with_runs_are_one_sentence(options, expected):

@@ -98,10 +98,11 @@ def test_a_damaged_run_is_run_again(data, tmp_path, monkeypatch):
 def test_old_runs_and_leftovers_are_dropped_and_nothing_else(tmp_path, data):
     found = compare(data, "ranksvm", folds=3, cache=tmp_path)
     old, *recent = (path.parent for path in found.models["ranksvm"])
-    (tmp_path / ".abc.1.partial").mkdir()  # of a writer that was killed just now
+    leftover = tmp_path / ".abc.1.partial"  # of a writer that was killed long ago
+    leftover.mkdir()
     (tmp_path / "mine.txt").write_text("keep")
     old_test, *tests = tmp_path.glob("*.test.json")
-    for path in (old, old_test, tmp_path / "mine.txt"):
+    for path in (old, old_test, leftover, tmp_path / "mine.txt"):
         os.utime(path, (0, 0))
     with partial_beside(tmp_path / "xyz", folder=True) as living:
         RunCache(tmp_path).drop_old()

@@ -1,4 +1,4 @@
-"""Kept machine code is found again, trusted only where it may be, and never in the way."""
+"""Kept machine code is loaded again, is trusted only in private folders, and may be damaged."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 import pytest
-from numba.core import config
+from numba import config
 
 from rankwright.core import kernel_cache
 from rankwright.core.jit import kernel
@@ -44,23 +44,23 @@ def run(tmp_path, code=ADD, **environment):
 
 
 def entries(tmp_path):
-    return sorted((tmp_path / "cache").glob(f"kernels-{kernel_hash()}/*/*.kernel"))
+    return sorted((tmp_path / "cache").glob(f"kernels-{kernel_hash()}/*/*/*.nbc"))
 
 
 @pytest.fixture
 def fresh(monkeypatch):
     """Forget which folders this process uses, before and after."""
-    for remembered in (kernel_cache._folder, kernel_cache.warn_once):
-        remembered.cache_clear()
+    for function in (kernel_cache.kernels_folder, kernel_cache.warn_once):
+        function.cache_clear()
     yield
-    for remembered in (kernel_cache._folder, kernel_cache.warn_once):
-        remembered.cache_clear()
+    for function in (kernel_cache.kernels_folder, kernel_cache.warn_once):
+        function.cache_clear()
 
 
 def test_code_is_kept_in_the_folder_that_rankwright_cache_names_and_found_again(tmp_path):
     assert "compiled" in run(tmp_path)
     (entry,) = entries(tmp_path)
-    assert entry.name.startswith("core.kernels.copy_values-")
+    assert "rankwright.core.kernels.copy_values" in str(entry)
     assert "loaded" in run(tmp_path)
 
 
@@ -70,26 +70,24 @@ def empty(tmp_path, monkeypatch, fresh):
     monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path / "cache"))
 
 
-@kernel
 def first(values):
     return values[0]
 
 
-@kernel
 def last(values):
     return values[-1]
 
 
 def was_loaded():
-    made = kernel(last.py_func)
-    assert made(np.array([3.0, 4.0])) == 4.0
-    return bool(made.stats.cache_hits)
+    compiled = kernel(last)
+    assert compiled(np.array([3.0, 4.0])) == 4.0
+    return bool(compiled.stats.cache_hits)
 
 
 def test_folders_are_for_this_user_alone(empty, tmp_path):
     assert not was_loaded()
     (entry,) = entries(tmp_path)
-    for folder in (entry.parent, entry.parent.parent, tmp_path / "cache"):
+    for folder in (entry.parents[2], tmp_path / "cache"):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -101,55 +99,66 @@ def test_a_damaged_entry_is_dropped_and_compiled_anew(empty, tmp_path, damage, c
     flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
     entry.write_bytes({"cut": whole[:-100], "flipped": flipped}.get(damage, damage))
     assert not was_loaded()
-    (said,) = (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
-    assert "was damaged; it is compiled anew" in said
+    (message,) = (r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING)
+    assert "was damaged; it is compiled again" in message
     assert was_loaded()
 
 
-def test_an_entry_under_the_name_of_another_is_dropped(tmp_path, fresh, caplog):
-    folder = kernel_cache.Folder(tmp_path)
-    folder.save("add.kernel", b"code of one kernel")
-    (tmp_path / "add.kernel").rename(tmp_path / "multiply.kernel")
-    assert folder.load("multiply.kernel") is None
-    assert not list(tmp_path.iterdir())
-    assert "multiply.kernel was damaged; it is compiled anew" in caplog.text
+@pytest.mark.parametrize("suffix", ["*.nbi", "digests.json"])
+@pytest.mark.parametrize("text", ["", "garbage"])
+def test_a_damaged_index_is_dropped(empty, tmp_path, suffix, text):
+    assert not was_loaded()
+    (path,) = (tmp_path / "cache").rglob(suffix)
+    path.write_text(text)
+    assert not was_loaded()
+    assert was_loaded()
 
 
-def test_a_damaged_entry_does_not_blame_the_data(tmp_path):
-    data = tmp_path / "tr.txt"
-    data.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
-    code = f"""
-import rankwright as rw
-from rankwright.core import kernel_cache
+def test_code_without_digests_is_not_loaded(empty, tmp_path):
+    assert not was_loaded()  # as if the process had been killed before it wrote them
+    (path,) = (tmp_path / "cache").rglob("digests.json")
+    path.unlink()
+    assert not was_loaded()
+    assert was_loaded()
 
-load, names = kernel_cache.Folder.load, []
 
-def load_damaged(folder, name):
-    names.append(name)
-    (folder.path / name).write_bytes(b"")
-    return load(folder, name)
-
-kernel_cache.Folder.load = load_damaged
-print(rw.load({str(data)!r}).y.tolist(), [1.0, 2.0], len(names) > 0)
+def test_processes_that_compile_one_kernel_for_several_types_save_all(tmp_path):
+    code = """
+import sys
+import numpy as np
+from rankwright.core.kernels import copy_values
+out = np.empty(2, sys.argv[1])
+copy_values(np.array([1.0, 2.0], sys.argv[1]), out)
+print(out.astype(float).tolist(), copy_values.stats.cache_hits and "loaded" or "compiled")
 """
-    assert "[1.0, 0.0] [1.0, 2.0] True" in run(tmp_path, code)
+    environment = {**os.environ, "RANKWRIGHT_CACHE": str(tmp_path / "cache")}
+    types = ["float64", "float32", "int64", "int32"]
+
+    def start(kind):
+        command = [sys.executable, "-c", code, kind]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    for expected in ("compiled", "loaded"):
+        outputs = [process.communicate()[0] for process in [start(kind) for kind in types]]
+        assert outputs == [f"[1.0, 2.0] {expected}\n"] * len(types)
 
 
-def test_a_full_disk_leaves_the_code_in_memory(tmp_path, monkeypatch, caplog, fresh):
-    monkeypatch.setenv("RANKWRIGHT_CACHE", str(tmp_path))
+def test_a_full_disk_leaves_the_code_in_memory(empty, tmp_path, monkeypatch, caplog):
+    replace = os.replace
 
-    def write_bytes(path, text):
-        path.open("wb").close()
-        raise OSError(28, "No space left on device")
+    def no_space(source, target):
+        if str(target).endswith((".nbi", ".nbc")):
+            raise OSError(28, "No space left on device")
+        replace(source, target)
 
-    monkeypatch.setattr(kernel_cache.Path, "write_bytes", write_bytes)
+    monkeypatch.setattr(os, "replace", no_space)
     with caplog.at_level(logging.WARNING):
-        assert first(np.array([3.0, 4.0])) == 3.0
-        assert last(np.array([3.0, 4.0])) == 4.0
-    (said,) = caplog.messages
-    assert "No space left on device" in said
-    assert "compiled in each run" in said
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert kernel(first)(np.array([3.0, 4.0])) == 3.0
+        assert kernel(last)(np.array([3.0, 4.0])) == 4.0
+    (message,) = caplog.messages
+    assert "No space left on device" in message
+    assert "compiled in each run" in message
+    assert not entries(tmp_path)
 
 
 # --- who may have written it -----------------------------------------------------------------
@@ -160,7 +169,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
         path = tmp_path / "a" / "b"
         private_folder(path)
         (tmp_path / level).chmod(0o777)
-        with pytest.raises(PermissionError, match="written to by others"):
+        with pytest.raises(PermissionError, match="can be written to by others"):
             private_folder(path)
         (tmp_path / level).chmod(0o700)
     assert private_folder(path) == path
@@ -180,16 +189,16 @@ def test_the_folder_of_another_user_is_refused(tmp_path, monkeypatch):
         private_folder(path)
 
 
-def planted(folder, proof):
-    """Entries that would run a command if they were loaded."""
+def plant(folder, proof):
+    """Write entries that run a command if they are loaded."""
 
     class Command:
         def __reduce__(self):
             return os.system, (f"touch {proof}",)
 
-    body = pickle.dumps(Command())
-    for path in folder.rglob("*.kernel"):
-        kernel_cache.Folder(path.parent).save(path.name, body)
+    for path in folder.rglob("*.nb[ci]"):
+        path.write_bytes(pickle.dumps(Command()))
+        kernel_cache.sign(path.parents[1])
 
 
 def test_what_another_user_planted_in_the_temporary_folder_is_not_loaded(tmp_path):
@@ -201,11 +210,11 @@ def test_what_another_user_planted_in_the_temporary_folder_is_not_loaded(tmp_pat
     assert "compiled" in run(tmp_path, **settings)
     assert "loaded" in run(tmp_path, **settings)  # kept where the home allows nothing
     (own,) = temporary.glob(f"rankwright-{os.getuid()}")
-    planted(own, proof)
+    plant(own, proof)
     own.chmod(0o777)  # as if it had been made by somebody else
     said = run(tmp_path, **settings)
     assert not proof.exists()
-    assert "not kept after this run" in said
+    assert "deleted after this run" in said
     assert not list(temporary.glob("rankwright-[!0-9]*"))  # the private folder went with it
 
 
@@ -214,7 +223,7 @@ def test_the_default_root_is_closed_where_a_umask_left_it_open(tmp_path, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "rankwright").mkdir()
     (tmp_path / "rankwright").chmod(0o775)
-    assert kernel_cache._folder("here").path.is_relative_to(tmp_path)
+    assert kernel_cache.kernels_folder().is_relative_to(tmp_path)
     assert stat.S_IMODE((tmp_path / "rankwright").stat().st_mode) == 0o700
 
 
@@ -231,7 +240,7 @@ def test_a_temporary_folder_is_the_last_resort(tmp_path, monkeypatch, fresh):
     monkeypatch.setenv("RANKWRIGHT_CACHE", str(blocked))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"rankwright-{os.getuid()}").write_text("not a folder either")
-    folder = kernel_cache._folder("here").path
+    folder = kernel_cache.kernels_folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert folder.parent == tmp_path
 

@@ -4,7 +4,6 @@ import gzip
 import json
 import warnings
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 from reference.same_data import assert_same
 
 import rankwright as rw
-from rankwright.data import feature_log
 from rankwright.data.feature_log import FeatureLog
 from rankwright.data.files import convert, load_documents
-from rankwright.data.ranking_data import concatenate
 from rankwright.errors import DataError, RankwrightError, UsageError
 
 JUDGED = {"1": {"7": 4, "8": 0}, "2": {"9": 1}}
@@ -159,7 +156,7 @@ def test_queries_of_responses_in_their_order(tmp_path):
         rw.load(path, judgments=JUDGED, queries=["1", "2", "3"])
     with pytest.raises(DataError, match="more responses than the 1 that queries names"):
         rw.load(path, judgments=JUDGED, queries=["1"])
-    with pytest.raises(DataError, match=r"line 1: the response does not say its query; add a key"):
+    with pytest.raises(DataError, match=r"line 1: the response does not name its query; add a key"):
         rw.load(path, judgments=JUDGED)
 
 
@@ -220,10 +217,9 @@ def test_documents_without_judgment_are_left_out_and_counted(tmp_path):
         data = rw.load(path, judgments=judged)
     assert data.doc_id.tolist() == ["7"]
     assert [str(one.message).partition(": ")[2] for one in said] == [
-        "documents without a judgment, left out: 1 of 4; unjudged='zero' takes them with the "
-        "grade 0.",
-        "queries without judgments, left out: 1 (lost).",
-        "documents that are in a query again, left out: 2.",
+        "documents without a judgment, omitted of 4 (unjudged='zero' gives them grade 0): 1.",
+        "queries without judgments, omitted (lost): 1.",
+        "repeated documents of a query, omitted: 2.",
         "judged documents that are not in the log: 1.",
     ]
     with warnings.catch_warnings():
@@ -236,7 +232,7 @@ def test_a_query_that_a_list_names_and_does_not_judge_is_left_out(tmp_path):
     judged = tmp_path / "judged.txt"
     judged.write_text("# qid:1: rambo\n# qid:2: rocky\n\n3 qid:1 # d1 rambo\n")
     path = write(tmp_path, lines(plugin("rambo", {"d1": {"a": 1}}), plugin("rocky", {"d1": {}})))
-    with pytest.warns(UserWarning, match=r"queries without judgments, left out: 1 \(rocky\)"):
+    with pytest.warns(UserWarning, match=r"queries without judgments, omitted \(rocky\): 1"):
         assert rw.load(path, judgments=judged).n_documents == 1
 
 
@@ -266,56 +262,36 @@ def test_documents_that_are_only_to_be_ranked(tmp_path):
     load_documents(path, feature_names=["f1"])  # of a ranker whose features have no names
 
 
-def test_parts_hold_whole_queries_and_make_the_same_data(tmp_path, monkeypatch):
-    many = {str(q): {f"{q}-{d}": {"a": d, "b": None} for d in range(5)} for q in range(40)}
-    pages = [
-        plugin(query, dict(page))
-        for query, docs in many.items()
-        for page in (list(docs.items())[:3], list(docs.items())[3:])
-    ]
+def test_pages_of_a_query_are_joined_and_converted(tmp_path):
+    pages = [plugin("1", {"7": {"a": 1}}), plugin("2", {"9": {"a": 2, "b": 3}}), responses[0]]
     path = write(tmp_path, lines(*pages))
-    judged = {query: dict.fromkeys(docs, 1) for query, docs in many.items()}
-    whole = rw.load(path, judgments=judged)
-    monkeypatch.setattr(feature_log, "_CELLS_PER_PART", 16)
-    monkeypatch.setattr(feature_log, "_CELLS_PER_BLOCK", 7)
-    parts = list(FeatureLog().read_parts(path, judgments=judged))
-    assert len(parts) == 20  # of two queries with five documents and two features
-    assert_same(concatenate(parts), whole)
-    convert(path, tmp_path / "log.store", judgments=judged)
-    assert_same(rw.load(tmp_path / "log.store"), whole)
-
-
-def test_what_parts_cannot_do_is_read_as_a_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(feature_log, "_CELLS_PER_PART", 1)
-    apart = [plugin("1", {"7": {"a": 1}}), plugin("2", {"9": {"a": 2, "b": 3}}), responses[0]]
-    judged = {"1": {"7": 4, "8": 0}, "2": {"9": 1}}
-    path = write(tmp_path, lines(*apart))
-    with pytest.warns(UserWarning, match="in a query again, left out: 1"):
-        whole = rw.load(path, judgments=judged)
-    assert whole.feature_names == ("a", "b", "bm25", "age")
+    with pytest.warns(UserWarning, match="repeated documents of a query, omitted: 1"):
+        data = rw.load(path, judgments=JUDGED)
+    assert data.feature_names == ("a", "b", "bm25", "age")
+    assert data.doc_id.tolist() == ["7", "8", "9"]
     for suffix in (".store", ".csv", ".parquet"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of csv, that ids will be numbers
-            convert(path, tmp_path / f"log{suffix}", judgments=judged)
-        found = rw.load(tmp_path / f"log{suffix}")
-        assert found.feature_names == whole.feature_names
-        np.testing.assert_array_equal(found.X, whole.X)
+            convert(path, tmp_path / f"log{suffix}", judgments=JUDGED)
+        again = rw.load(tmp_path / f"log{suffix}")
+        assert again.feature_names == data.feature_names
+        np.testing.assert_array_equal(again.X, data.X)
 
 
 NOT_READ = {
-    '{"hits": ': r"line 1: this is not JSON: input data was truncated",
-    "{\n": r"line 1: this is not JSON",
-    "[1, 2]": r"line 1: this is no logged response: expected .* at `\$\[0\]`",
-    '{"took": 1}': "line 1: this is no response with hits, docs or root, and no hit",
+    '{"hits": ': r"line 1: this is not JSON: expecting value in column 10",
+    "{\n": r"line 2: this is not JSON",
+    "[1, 2]": r"line 1: this is not a logged response: expected .* at `\$\[0\]`",
+    '{"took": 1}': "line 1: this is neither a response with hits, docs or root, nor a hit",
     '{"error": {"reason": "no such index"}}': "answered with an error: 'no such index'",
     '{"error": {"msg": "undefined field"}}': "answered with an error: 'undefined field'",
     '{"root": {"errors": [{"code": 8, "message": "timeout"}]}}': "an error: 'timeout'",
     lines({"qid": 1, "hits": {"hits": [{"_id": "7", "fields": {}}]}}): (
-        "line 1: hit 1, document '7': there is no _ltrlog; ask for it with ext.ltr_log"
+        "line 1: hit 1, document '7': no _ltrlog; request it with ext.ltr_log"
     ),
     lines({"qid": 1, "hits": {"hits": [hit(None, {"a": 1})]}}): "line 1: hit 1 has no _id",
     lines(plugin("1", {"7": {"a": "high"}})): (
-        "line 1: query 1, document '7': feature 'a' is 'high', where a number is expected"
+        "line 1: query 1, document '7': feature 'a' is 'high', not a number"
     ),
     lines(plugin("1", {"7": {"a": 1e39}})): (
         "query 1, document '7': feature 'a' is infinite, or too large for float32"
@@ -329,10 +305,10 @@ NOT_READ = {
     lines({"qid": 1, "response": {"docs": [{"id": 7, "[features]": "a=1,a=2"}]}}): (
         "document '7': feature 'a' appears twice"
     ),
-    lines(vespa("1", {"7": {"a": {"cells": {}}}})): "feature 'a' is .*cells.* number is expected",
+    lines(vespa("1", {"7": {"a": {"cells": {}}}})): "feature 'a' is .*cells.*, not a number",
     lines({"qid": 1, "root": {"children": [{"id": "7", "fields": {}}]}}): "hit 1 has no matchf",
     lines(plugin("5", {"7": {"a": 1}})): (
-        "judgments grade no document of .*: its queries are 5, those of the judgments 1, 2"
+        "judgments grade no document of .*: its queries are 5, but the judgments have 1, 2"
     ),
     lines({"qid": 1, "response": {"docs": [{"id": 7, "[features]": ""}]}}): (
         "no document has a logged feature"
@@ -353,7 +329,7 @@ def test_options_are_checked(tmp_path):
     path = write(tmp_path, of_each(plugin))
     with pytest.raises(UsageError, match="has no grades; name its judgment list with judgments="):
         rw.load(path)
-    with pytest.raises(UsageError, match="unjudged must be 'drop' or 'zero', not 'keep'"):
+    with pytest.raises(UsageError, match="unjudged must be drop or zero, not 'keep'"):
         rw.load(path, judgments=JUDGED, unjudged="keep")
     with pytest.raises(UsageError, match="read, not written; write a table"):
         convert(path, tmp_path / "out.json", judgments=JUDGED)
@@ -364,9 +340,9 @@ DOCUMENTS = st.dictionaries(st.sampled_from("abcd"), NUMBERS, min_size=1)
 QUERIES = st.lists(st.lists(DOCUMENTS, min_size=1, max_size=4), min_size=1, max_size=5)
 
 
-@given(queries=QUERIES, engine=st.sampled_from([plugin, solr, vespa]), block=st.integers(1, 9))
+@given(queries=QUERIES, engine=st.sampled_from([plugin, solr, vespa]))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_features_are_found_as_a_plain_loop_finds_them(tmp_path, queries, engine, block):
+def test_any_features_are_found_as_a_plain_loop_finds_them(tmp_path, queries, engine):
     logged = {f"q{q}": {f"d{d}": one for d, one in enumerate(q_)} for q, q_ in enumerate(queries)}
     path = write(tmp_path, lines(*(engine(query, docs) for query, docs in logged.items())))
     judged = {query: dict.fromkeys(docs, 1) for query, docs in logged.items()}
@@ -376,14 +352,15 @@ def test_any_features_are_found_as_a_plain_loop_finds_them(tmp_path, queries, en
         return np.nan if left_out else float(features[name])
 
     documents = [one for docs in logged.values() for one in docs.values()]
-    if engine is solr and not any(any(one.values()) for one in documents):
+    if engine is not plugin and all(
+        np.isnan(value(one, name)) for one in documents for name in one
+    ):
         with pytest.raises(DataError, match="no document has a logged feature"):
             rw.load(path, judgments=judged)
         return
     expected = np.array([[value(one, name) for name in "abc"] for one in documents])
     options = {"judgments": judged, "absent": "missing", "dtype": "float64"}
-    with mock.patch.object(feature_log, "_CELLS_PER_BLOCK", block):
-        chosen, free = rw.load(path, features="a,b,c", **options), rw.load(path, **options)
+    chosen, free = rw.load(path, features="a,b,c", **options), rw.load(path, **options)
     np.testing.assert_array_equal(chosen.X, expected)
     for column, name in enumerate(free.feature_names):
         np.testing.assert_array_equal(free.X[:, column], [value(one, name) for one in documents])

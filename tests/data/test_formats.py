@@ -1,17 +1,21 @@
 """Formats are found by their suffixes, and only the one that is used is imported."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from command import run_json
 from small_data import small_data
 
 import rankwright.data
 from rankwright import registry
-from rankwright.data.formats import Converted, format_named, format_of, write_parts
-from rankwright.errors import UsageError
+from rankwright.data.files import Converted, save_parts
+from rankwright.data.formats import format_named, format_of
+from rankwright.errors import PluginError, UsageError
 
 IMPORTED = """
 import sys
@@ -47,6 +51,36 @@ def test_a_format_has_the_suffixes_by_which_it_is_found(name):
         assert format_of(f"data{suffix}.gz", for_writing=True) == name
 
 
+@pytest.mark.parametrize("name", registry.FORMATS)
+def test_a_format_declares_the_options_of_its_reader_and_writer(name):
+    declared = format_named(name)
+    assert declared.description
+    for function, options in (
+        (declared.read, declared.read_options),
+        (declared.write, declared.write_options),
+    ):
+        parameters = inspect.signature(function).parameters.values()
+        assert options == tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def test_a_plug_in_that_is_not_a_format_is_refused_and_others_are_found(monkeypatch):
+    entries = [EntryPoint("old", "json:JSONDecoder", "rankwright.formats")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    registry.plugins.cache_clear()
+    try:
+        with pytest.raises(
+            PluginError, match=r"'old' of the package json is not a rankwright\.data"
+        ):
+            format_named("old")
+        with pytest.raises(UsageError, match=r"unknown file extension '\.what'"):
+            format_of("data.what", for_writing=True)
+        listed = run_json("list", "formats")["formats"]
+        assert listed["old"].startswith("broken: the format 'old'")
+    finally:
+        monkeypatch.undo()
+        registry.plugins.cache_clear()
+
+
 def test_an_unknown_suffix_lists_the_formats():
     with pytest.raises(UsageError, match=r"extension '\.what'.*letor \(\.txt \.letor"):
         format_of("data.what", for_writing=True)
@@ -58,8 +92,8 @@ def test_parts_that_are_written_are_counted_and_their_loss_is_warned_of_once(tmp
     ]
     target = tmp_path / "all.txt"
     with pytest.warns(UserWarning, match="'letor' cannot hold feature_names: left out") as warned:
-        found = write_parts(iter(parts), "here", target, "letor", format_named("letor"), {})
-    assert found == Converted("here", str(target), queries=5, documents=15, features=2)
+        found = save_parts(iter(parts), target)
+    assert found == Converted("parts", str(target), queries=5, documents=15, features=2)
     assert len(warned) == 1
     assert len(target.read_text().splitlines()) == 15
 

@@ -16,7 +16,7 @@ from rankwright.data.files import convert, save
 from rankwright.data.ranking_data import EVERYTHING, RankingData
 
 TEXT = frozenset({"doc_id", "qid"})  # what a format holds that does not say
-OTHERS = {"trec", "feature_log", "lightgbm"}  # with features of their own, or read only
+OTHERS = {"feature_log", "lightgbm"}  # with features of their own, or read only
 GENERAL = sorted(registry.FORMATS.keys() - OTHERS)
 
 
@@ -101,32 +101,6 @@ def test_every_format_converts_to_every_other(source, target, tmp_path):
     convert(first, second, from_format=source, to_format=target, **options)
     back = rankwright.load(second, format=target)
     assert_same(back, kept(data, source))
-
-
-def test_runs_come_back(tmp_path):
-    data = RankingData.from_arrays(
-        np.array([[1 / 3, 1], [0.1, 1 / 2], [-5e-324, 1]]),
-        [0, 2.5, 1],
-        qid=["q1", "q1", "007"],
-        doc_id=["d1", "é", "d1"],
-        feature_names=["score", "rank"],
-    )
-    save(data, tmp_path / "a.run", qrels=tmp_path / "a.qrels")
-    assert_same(rankwright.load(tmp_path / "a.run", qrels=tmp_path / "a.qrels"), data)
-
-
-@pytest.mark.parametrize("target", GENERAL)
-def test_runs_convert_to_every_format(target, tmp_path):
-    (tmp_path / "a.run").write_text("7 Q0 d1 1 2.5 t\n7 Q0 d2 2 1.5 t\n8 Q0 d1 1 1 t\n")
-    (tmp_path / "a.qrels").write_text("7 0 d2 1\n")
-    source, options = tmp_path / "a.run", {"qrels": str(tmp_path / "a.qrels")}
-    wanted = kept(rankwright.load(source, **options), target)
-    lost = {"doc_id", "qid", "feature_names"} - holds(target)
-    path = tmp_path / f"b{suffix(target)}"
-    with warned(target) if lost else warnings.catch_warnings():
-        convert(source, path, to_format=target, **options)
-    options = read_options(target, wanted.X.dtype)
-    assert_same(rankwright.load(path, format=target, **options), wanted)
 
 
 finite = st.floats(allow_infinity=False)

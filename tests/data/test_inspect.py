@@ -26,11 +26,9 @@ from rankwright.data.inspect import (
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.split import load_alike
 from rankwright.data.synthetic_data import synthetic
-from rankwright.metrics.evaluation import evaluate
 from rankwright.rankers.base import ranker
 
 NAN = math.nan
-FILE, MEAN = "ndcg(ties=file)@10", "ndcg(ties=mean)@10"
 
 
 def profile(X, y, sizes=None, **rest):
@@ -122,38 +120,6 @@ def test_one_long_sorted_list_is_enough_and_two_documents_are_not():
     assert profile(np.ones((2, 1)), [1, 0], [2]).order.sorted is None
 
 
-def test_what_file_order_earns_is_the_ndcg_of_equal_scores():
-    data = synthetic("mq2008", queries=60)
-    order = profile(data.X, data.y, data.sizes).order
-    equal = np.zeros(data.n_documents)
-    assert order.file_ndcg10 == pytest.approx(evaluate(data, equal, FILE)[FILE], abs=1e-12)
-    assert order.mean_ndcg10 == pytest.approx(evaluate(data, equal, MEAN)[MEAN], abs=1e-12)
-    assert order.earns == order.file_ndcg10 - order.mean_ndcg10
-
-
-def test_what_file_order_earns_is_known_for_real_and_for_enormous_grades():
-    y = [0.5, 2.5, 0, 2000, 0, 0]
-    order = profile(np.ones((6, 1)), y, [3, 2, 1]).order
-    gain, second = [2**0.5 - 1, 2**2.5 - 1], 1 / np.log2(3)
-    best = gain[1] + gain[0] * second
-    in_file = (gain[0] + gain[1] * second) / best
-    assert order.file_ndcg10 == pytest.approx((in_file + 1 + 0) / 3)
-    mean = sum(gain) / 3 * (1 + second + 1 / 2) / best
-    assert order.mean_ndcg10 == pytest.approx((mean + (1 + second) / 2 + 0) / 3)
-
-
-def test_the_files_of_ohsumed_are_not_in_random_order(data_dir):
-    parts = sorted((data_dir / "OHSUMED_LETOR3/QueryLevelNorm").glob("S*.txt.xz"))
-    order = [one.order for one in inspect([load(part) for part in parts]).data]
-    lists = [load(part).n_queries for part in parts]
-    assert np.average([one.file_ndcg10 for one in order], weights=lists) == pytest.approx(
-        0.4000, abs=5e-5
-    )
-    assert np.average([one.mean_ndcg10 for one in order], weights=lists) == pytest.approx(
-        0.1915, abs=5e-5
-    )
-
-
 # --- several files -------------------------------------------------------------------------------
 
 
@@ -242,13 +208,6 @@ def test_brute_force_finds_the_same_and_so_does_a_sparse_matrix(X, draw):
 
 def _fields(found):
     return {name: getattr(found, name) for name in type(found).__slots__}
-
-
-def test_equal_results_for_any_number_of_threads():
-    data = synthetic("mslr10k", queries=800)
-    assert data.n_documents > 5 * 16_384
-    one, two, five = (inspect(data, n_jobs=threads).to_dict() for threads in (1, 2, 5))
-    assert one == two == five
 
 
 # --- real data -----------------------------------------------------------------------------------
@@ -412,37 +371,8 @@ ORDERS = [(2, 5, (0.8, 0.2)), (12, 40, (0.95, 0.05)), (50, 10, (0.6, 0.3, 0.1))]
 
 
 @pytest.mark.parametrize(("queries", "documents", "shares"), ORDERS)
-def test_rows_in_random_order_are_not_said_to_earn(queries, documents, shares):
-    # 27,000 random orders of ten shapes had 1 alarm; before, 11 to 47 % of those of 200 lists or
-    # fewer had one
+def test_rows_in_random_order_are_not_reported_as_sorted(queries, documents, shares):
     rng = np.random.default_rng(7)
-    alarms = 0
     for _ in range(200):
         y = random_grades(rng, queries, documents, shares)
-        order = profile(np.ones((y.size, 1)), y.ravel(), [documents] * queries).order
-        alarms += order.sorted is not None or not order.earns_by_chance
-    assert alarms == 0
-
-
-@pytest.mark.parametrize(("queries", "documents", "shares"), [(30, 40, (0.9, 0.1)), *ORDERS[2:]])
-def test_an_order_that_follows_the_grades_a_little_is_said_to_earn(queries, documents, shares):
-    rng = np.random.default_rng(7)
-    for _ in range(20):
-        y = random_grades(rng, queries, documents, shares)
-        noisy = np.argsort(-2.0 * y + rng.normal(size=y.shape), axis=1)
-        y = np.take_along_axis(y, noisy, axis=1)
-        order = profile(np.ones((y.size, 1)), y.ravel(), [documents] * queries).order
-        assert order.earns > 0.02
-        assert not order.earns_by_chance
-
-
-def test_the_bound_of_what_an_order_earns_holds():
-    rng = np.random.default_rng(7)
-    y = random_grades(rng, 20, 12, (0.7, 0.2, 0.1))
-    earned, bound = [], []
-    for _ in range(400):
-        order = profile(np.ones((240, 1)), rng.permuted(y, axis=1).ravel(), [12] * 20).order
-        earned.append(order.earns)
-        bound.append(order.p_value)
-    for level in (0.05, 0.2, 0.5):
-        assert np.mean(np.array(bound) <= level) <= level
+        assert profile(np.ones((y.size, 1)), y.ravel(), [documents] * queries).order.sorted is None

@@ -153,13 +153,6 @@ def test_booleans_and_words_in_parts(tmp_path, monkeypatch):
         list(Csv().read_parts(path))
 
 
-def test_compression_is_known_by_content_too(kind, tmp_path):
-    path, data = tmp_path / "plain", full_data()
-    FORMATS[kind]().write(data, path)
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    assert_same(FORMATS[kind]().read(path), data)
-
-
 def test_ids_of_mixed_types_are_refused(kind, tmp_path):
     data = full_data(group=np.array([1, "a", 2.5], object))
     with pytest.raises(DataError, match="a column cannot be written"):

@@ -1,12 +1,13 @@
-"""TREC runs and judgments become ranking data and come back."""
+"""TREC runs and judgments are read and written."""
 
 import numpy as np
 import pytest
-from reference.same_data import assert_same
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.trec import Trec, read_qrels, read_run, write_qrels, write_run
-from rankwright.errors import DataError, UsageError
+from rankwright.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+from rankwright.errors import DataError
 
 RUN = """\
 q1 Q0 d1 1 2.5 tag
@@ -33,52 +34,20 @@ def files(tmp_path):
 
 def test_a_run_and_its_judgments(files):
     run, qrels = files
-    data = Trec().read(run, qrels=qrels)
-    assert data.qid.tolist() == ["q1", "q2"]
-    assert data.doc_id.tolist() == ["d1", "d2", "d3", "d1"]
-    assert data.feature_names == ("score", "rank")
-    assert data.X.tolist() == [[2.5, 1], [1.5, 1 / 2], [1.5, 1 / 3], [-1e-3, 1]]
-    assert data.y.tolist() == [0, 0, 2, 0]  # unjudged and negative: 0
+    assert read_run(run) == {"q1": {"d1": 2.5, "d2": 1.5, "d3": 1.5}, "q2": {"d1": -1e-3}}
+    assert read_qrels(qrels) == {
+        "q1": {"d1": 0.0, "d3": 2.0, "d9": 1.0}, "q2": {"d1": -2.0}, "q3": {"d5": 1.0}
+    }  # fmt: skip
+    both = judge_run(run, qrels)
+    assert both.data.doc_id.tolist() == ["d1", "d2", "d3", "d9", "d1"]
+    assert both.data.y.tolist() == [0, 0, 2, 1, 0]  # unjudged and negative: 0
+    assert both.judged.tolist() == [True, False, True, True, False]
+    assert both.left_out == {"q3": "is not in the run"}
 
 
-def test_unjudged_documents_can_be_dropped(files):
-    run, qrels = files
-    data = Trec().read(run, qrels=qrels, unjudged="drop")
-    assert data.doc_id.tolist() == ["d1", "d3", "d1"]
-    assert data.X[:, 1].tolist() == [1, 1 / 2, 1]
-
-
-def test_judged_documents_and_queries_that_the_run_lacks_can_be_appended(files):
-    run, qrels = files
-    data = Trec().read(run, qrels=qrels, missing="append")
-    assert data.qid.tolist() == ["q1", "q2", "q3"]
-    assert data.doc_id.tolist() == ["d1", "d2", "d3", "d9", "d1", "d5"]
-    assert data.y.tolist() == [0, 0, 2, 1, 0, 1]
-    np.testing.assert_array_equal(data.X[3], [np.nan, 0])
-
-
-def test_equal_scores_are_ranked_by_the_runs_own_rank(tmp_path):
-    (tmp_path / "a.run").write_text("1 Q0 a 3 7 t\n1 Q0 b 1 7 t\n1 Q0 c 2 9 t\n")
-    data = Trec().read(tmp_path / "a.run", qrels="")
-    assert data.X[:, 1].tolist() == [1 / 3, 1 / 2, 1]
-
-
-def test_ids_are_numbers_where_all_are(tmp_path):
+def test_ids_are_text_as_in_the_files(tmp_path):
     (tmp_path / "a.run").write_text("301 Q0 12 1 7 t\n302 Q0 007 1 7 t\n")
-    data = Trec().read(tmp_path / "a.run", qrels="")
-    assert data.qid.tolist() == [301, 302]
-    assert data.doc_id.tolist() == ["12", "007"]
-
-
-def test_the_judgments_must_be_named(files):
-    with pytest.raises(UsageError, match=r"a\.run is a run; name its judgments with qrels=FILE"):
-        Trec().read(files[0])
-
-
-@pytest.mark.parametrize("option", ["unjudged", "missing"])
-def test_options_say_what_they_take(files, option):
-    with pytest.raises(UsageError, match=f"{option} must be '.*' or '.*', not 'none'"):
-        Trec().read(files[0], qrels=files[1], **{option: "none"})
+    assert read_run(tmp_path / "a.run") == {"301": {"12": 7.0}, "302": {"007": 7.0}}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +56,6 @@ def test_options_say_what_they_take(files, option):
         ("", "is empty"),
         ("q1 Q0 d1 1 2.5\n", r"line 1: a line of a run is 'qid Q0 docid rank score tag', not 5"),
         (RUN + "q2 Q0 d2 2 high tag\n", r"line 6: the score 'high' is not a number"),
-        (RUN + "q2 Q0 d2 - 1 tag\n", r"line 6: the rank '-' is not a number"),
         (RUN + "q2 Q0 d2 2 1_0 tag\n", r"line 6: the score '1_0' is not a number"),
         (RUN + "q1 Q0 d2 2 1 tag\n", r"line 6: document 'd2' of query q1 appears twice"),
     ],
@@ -95,19 +63,15 @@ def test_options_say_what_they_take(files, option):
 def test_errors_in_runs_name_the_line(files, run, sentence):
     files[0].write_text(run)
     with pytest.raises(DataError, match=sentence):
-        Trec().read(files[0], qrels=files[1])
+        read_run(files[0])
 
 
 def test_comments_and_text_after_the_tag_are_skipped_as_by_trec_eval(files):
     plain = read_run(files[0]), read_qrels(files[1])
-    data = Trec().read(files[0], qrels=files[1])
     run = RUN.replace(" tag\n", " tag and more text\n")
     files[0].write_text("# system: bm25\n" + run + "\n  # the end\n")
     files[1].write_text("# judges: a and b\n#\n" + QRELS)
     assert (read_run(files[0]), read_qrels(files[1])) == plain
-    again = Trec().read(files[0], qrels=files[1])
-    assert again.y.tolist() == data.y.tolist()
-    assert again.doc_id.tolist() == data.doc_id.tolist()
 
 
 def test_a_query_id_that_would_be_a_comment_is_not_written(tmp_path):
@@ -120,8 +84,8 @@ def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
     files[1].write_text("q1 0 d1.0 1\nq2 0 d2.0 1\n")
     says = "no document of the run is judged.* query 'q1' the run has documents such as 'd1', the"
     with pytest.warns(UserWarning, match=says):
-        data = Trec().read(files[0], qrels=files[1])
-    assert not data.y.any()
+        both = judge_run(*files)
+    assert not both.data.y[both.retrieved].any()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +100,7 @@ def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
 def test_errors_in_judgments_name_the_line(files, qrels, sentence):
     files[1].write_text(qrels)
     with pytest.raises(DataError, match=sentence):
-        Trec().read(files[0], qrels=files[1])
+        read_qrels(files[1])
 
 
 def test_bytes_that_are_not_text_name_the_line(files):
@@ -145,45 +109,35 @@ def test_bytes_that_are_not_text_name_the_line(files):
         read_qrels(files[1])
 
 
-def test_nothing_judged_is_refused_where_the_unjudged_are_dropped(files):
-    files[1].write_text("q7 0 d1 1\n")
-    with pytest.raises(DataError, match=r"judges no document"):
-        Trec().read(*files[:1], qrels=files[1], unjudged="drop")
-
-
-def test_data_of_a_run_comes_back(files, tmp_path):
-    data = Trec().read(files[0], qrels=files[1])
-    Trec().write(data, tmp_path / "b.run", qrels=tmp_path / "b.qrels")
-    assert_same(Trec().read(tmp_path / "b.run", qrels=tmp_path / "b.qrels"), data)
-
-
 def test_grades_are_written_whole_where_they_are_and_else_with_all_digits(tmp_path):
     data = RankingData.from_arrays(np.ones((3, 1)), [2, 0.1, 1 / 3], qid=[1, 1, 2])
     write_qrels(data, tmp_path / "q")
     lines = ["1 0 0 2", "1 0 1 0.1", "2 0 0 0.3333333333333333", ""]
     assert (tmp_path / "q").read_text().split("\n") == lines
-
-
-def test_the_feature_that_is_the_score_can_be_named(tmp_path):
-    X = np.array([[1.0, 5], [2, 4]])
-    data = RankingData.from_arrays(X, [0, 1], qid=[1, 1], feature_names=["bm25", "age"])
-    with pytest.raises(UsageError, match="which of the 2 features is the score"):
-        Trec().write(data, tmp_path / "r")
-    for feature, best in (("age", "0"), (2, "0"), ("bm25", "1"), ("1", "1")):
-        with pytest.warns(UserWarning, match="1 others are left out"):
-            Trec().write(data, tmp_path / "r", feature=feature, qrels=tmp_path / "q")
-        assert (tmp_path / "r").read_text().split()[2] == best
-    with pytest.raises(UsageError, match=r"no feature 'agee'; did you mean age"):
-        Trec().write(data, tmp_path / "r", feature="agee")
-
-
-def test_leaving_the_grades_out_is_warned_about(tmp_path):
-    data = RankingData.from_arrays(np.ones((1, 1)), [2], qid=[1])
-    with pytest.warns(UserWarning, match="a run holds no grades"):
-        Trec().write(data, tmp_path / "r")
+    assert read_qrels(tmp_path / "q") == {"1": {"0": 2.0, "1": 0.1}, "2": {"0": 1 / 3}}
 
 
 def test_judgments_of_quepid_are_found_by_its_columns(tmp_path):
     path = tmp_path / "case.csv"
     path.write_text("Case ID,Query Text,Doc ID,Rating\n6,star wars,11,3\n6,rambo,12,0\n")
     assert read_qrels(path) == {"star wars": {"11": 3.0}, "rambo": {"12": 0.0}}
+
+
+PIECES = st.sampled_from(["q1", "Q0", "0", "d1", "d2", "1", "-2.5", "nan", "1e999", "#", "\ufeff"])
+SEPARATORS = st.sampled_from([" ", " ", "\t", "\n", "\r\n"])
+LINES = st.lists(st.tuples(PIECES, SEPARATORS).map("".join), max_size=40)
+
+
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=st.binary(max_size=60) | LINES.map("".join).map(str.encode))
+def test_any_content_gives_numbers_or_a_sentence(read, content, tmp_path):
+    (tmp_path / "t").write_bytes(content)
+    try:
+        numbers = read(tmp_path / "t")
+    except DataError as error:
+        assert len(str(error).splitlines()) == 1  # noqa: PT017
+    else:
+        assert not any(np.isnan(list(documents.values())).any() for documents in numbers.values())

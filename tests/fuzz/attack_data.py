@@ -19,8 +19,9 @@ from rankwright.core import kernel_cache
 from rankwright.core.kernels import copy_values
 from rankwright.data.files import load, save
 from rankwright.data.inspect import inspect
+from rankwright.data.rankings import Ranking
 from rankwright.data.store import Store
-from rankwright.data.trec import judge_run
+from rankwright.data.trec import write_qrels
 
 METRICS = "ndcg(gain=linear)@10,map,mrr"
 
@@ -59,8 +60,9 @@ def write_formats(folder):
         warnings.simplefilter("ignore")  # about columns that a format does not hold
         for name in ("arrow", "csv", "letor", "parquet", "tsv"):
             save(all_columns(), folder_of(folder, name, {}) / "file", format=name)
-        run = folder_of(folder, "trec", {})
-        save(all_columns(), run / "file", format="trec", qrels=run / "qrels.txt", feature=1)
+    run = folder_of(folder, "trec", {})
+    Ranking.of(all_columns(), all_columns().X[:, 0]).to_trec(run / "file")
+    write_qrels(all_columns(), run / "qrels.txt")
     rows = b"".join(b"%d 1:0.5 2:%d\n" % (row % 3, row) for row in range(8))
     folder_of(folder, "lightgbm", {"file": rows, "file.query": b"4\n4\n"})
     return sorted(folder.iterdir())
@@ -68,11 +70,10 @@ def write_formats(folder):
 
 def use_formats(path):
     """Read the file of a folder by its format, and use the data."""
-    options = {"qrels": path / "qrels.txt"} if path.name == "trec" else {}
-    use_data(load(path / "file", format=path.name, **options))
     if path.name == "trec":
-        run = judge_run(path / "file", path / "qrels.txt")
-        rw.evaluate(run.data, run.scores, METRICS)
+        rw.evaluate_run(path / "file", path / "qrels.txt", METRICS)
+    else:
+        use_data(load(path / "file", format=path.name))
 
 
 def use_data(data):

@@ -840,7 +840,7 @@ def test_a_run_beside_its_judgments_in_arrays():
         ({"q1": {1: 1, "1": 1}}, QRELS, "two documents of query 'q1' that read the same"),
         (None, QRELS, "run is None; give a file, a mapping"),
         (RUN, [1, 2], "qrels is of type list; give a file"),
-        (pd.DataFrame({"qid": [1], "score": [1]}), QRELS, "no doc_id column found"),
+        (pd.DataFrame({"qid": [1], "score": [1]}), QRELS, "no document id column found"),
         (
             pd.DataFrame({"qid": [1, 1], "doc": ["a", "a"], "score": [1, 2]}),
             QRELS,

@@ -12,6 +12,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.models.additive import Additive, describe_rules, level, rules_of
+from rankwright.rankers.base import Ranker
 
 DATA = small_data(queries=8, documents=10)
 
@@ -183,7 +184,7 @@ def test_only_rising_rules_where_falling_ones_are_refused():
 )
 def test_impossible_parameters_are_refused(params, sentence):
     with pytest.raises(UsageError, match=sentence):
-        fit(**params)
+        Ranker("pair_exp", Additive(**params)).make_model()
 
 
 def test_a_derivative_is_followed_until_it_is_level():

@@ -6,7 +6,7 @@ from small_data import small_data
 from rankwright.errors import UsageError
 from rankwright.losses.squared import Squared
 from rankwright.models.bagged_trees import BaggedTrees
-from rankwright.rankers.base import ranker
+from rankwright.rankers.base import Ranker, ranker
 from rankwright.rankers.fitting import EvaluationHistory, run
 
 DATA = small_data()
@@ -102,7 +102,7 @@ def test_a_forest_interrupted_in_its_first_bag_keeps_nothing():
 
 def test_a_bag_must_have_queries():
     with pytest.raises(UsageError, match=r"bag_fraction must be above 0, not 0\.0"):
-        fit(BaggedTrees(bag_fraction=0.0))
+        Ranker("squared", BaggedTrees(bag_fraction=0.0)).make_model()
 
 
 def test_a_bag_minimises_a_loss_and_a_ranker_that_climbs_a_metric_is_none():

@@ -261,7 +261,7 @@ def test_a_description_says_what_division_by_zero_is():
 )
 def test_impossible_parameters_are_reported(parameters, sentence):
     with pytest.raises(UsageError, match=sentence):
-        fit(Expression(**parameters))
+        ranker("rankgp", model=Expression(**parameters)).make_model()
 
 
 # --- generations -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from rankwright import ranker, synthetic
 from rankwright.errors import DataError, IncompatibleError
+from rankwright.models.forest_scoring import Scorer
 from rankwright.models.lightgbm_text import read_trees
 
 FEATURES = 6
@@ -218,3 +219,12 @@ def test_a_forest_is_constant_where_no_tree_tells_rows_apart():
     stumps = ranker("gbdt", n_estimators=2, min_child_samples=10**6).fit(data).model_
     for model, constant in ((grown, False), (stumps, True)):
         assert model.is_constant == constant == bool(np.ptp(model.scores(data.X)) == 0.0)
+
+
+def test_a_fit_without_validation_compiles_no_kernels_of_scoring(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a forest was compiled")
+
+    monkeypatch.setattr(Scorer, "of", refuse)
+    fitted = ranker("lambdamart", n_estimators=2).fit(synthetic("web", queries=10))
+    assert fitted.model_.n_trees == 2

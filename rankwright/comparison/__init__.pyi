@@ -1,0 +1,1 @@
+from .auto import out_of_fold as out_of_fold

@@ -1,0 +1,16 @@
+from .additive import Additive as Additive
+from .bagged_trees import BaggedTrees as BaggedTrees
+from .coordinate_ascent import CoordinateAscent as CoordinateAscent
+from .expression import Expression as Expression
+from .factorization import Factorization as Factorization
+from .feature_sum import FeatureSum as FeatureSum
+from .jrank import JRank as JRank
+from .kernel import Kernel as Kernel
+from .linear import Linear as Linear
+from .network import Network as Network
+from .perceptron import PassiveAggressiveLinear as PassiveAggressiveLinear
+from .perceptron import PRankLinear as PRankLinear
+from .pointwise import Classifier as Classifier
+from .pointwise import LeastSquares as LeastSquares
+from .schema import Round as Round
+from .trees import Trees as Trees

@@ -1,0 +1,10 @@
+from .contract import ContractError as ContractError
+from .exports import check_export as check_export
+from .exports import export_checks as export_checks
+from .losses import check_loss as check_loss
+from .losses import loss_checks as loss_checks
+from .metrics import check_metric as check_metric
+from .metrics import metric_checks as metric_checks
+from .models import check_model as check_model
+from .models import model_checks as model_checks
+from .rankers import expected_failed_checks as expected_failed_checks
