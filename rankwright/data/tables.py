@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -121,12 +121,11 @@ class Plan:
         return [self.roles[role] for role in ID_ROLES if role in self.roles]
 
 
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Reader and writer of tables of one kind."""
+    """Reader and writer of tables of one kind: csv, tsv, parquet or arrow."""
 
-    kind: ClassVar[str]
-    extensions: ClassVar[tuple[str, ...]]
-    holds: ClassVar[frozenset[str]] = EVERYTHING - {"empty queries"}
+    kind: str
 
     def read(
         self,
@@ -149,8 +148,9 @@ class Table:
 
         Parameters
         ----------
-        label
-            Use ``""`` for documents without grades, which can only be ranked.
+        qid, label, query_weight, sample_weight, doc_id, group, position
+            Columns of these roles. By default, the columns with usual names. Use ``label=""`` for
+            documents without grades, which can only be ranked.
         features, drop
             A list of names, or one string of names separated by commas.
         categorical
@@ -238,6 +238,11 @@ class Table:
         """Return the names of the columns of a table."""
         with naming(path):
             return self._names(_seekable(path))
+
+    def row_count(self, path: str | Path) -> int:
+        """Return the number of rows, from the metadata of a Parquet or Arrow file."""
+        with naming(path):
+            return int(self._open(_seekable(path)).fragment.count_rows())
 
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write data, one block of rows at a time."""
@@ -408,43 +413,6 @@ class Table:
                 column = column.dictionary_encode()
             table = table.set_column(table.schema.get_field_index(name), name, column)
         return table
-
-
-class Csv(Table):
-    """Comma-separated values with a header line, one row per document."""
-
-    kind = "csv"
-    extensions = EXTENSIONS["csv"]
-
-
-class Tsv(Table):
-    """Tab-separated values with a header line, one row per document."""
-
-    kind = "tsv"
-    extensions = EXTENSIONS["tsv"]
-
-
-class Parquet(Table):
-    """Parquet files, one row per document; read by row groups if memory is short."""
-
-    kind = "parquet"
-    extensions = EXTENSIONS["parquet"]
-
-    def row_count(self, path: str | Path) -> int | None:
-        """Return the number of rows, which the file contains as metadata."""
-        with naming(path):
-            return int(self._open(_seekable(path)).fragment.count_rows())
-
-
-class Arrow(Table):
-    """Arrow IPC files (Feather), one row per document; memory-mapped when read."""
-
-    kind = "arrow"
-    extensions = EXTENSIONS["arrow"]
-
-    def row_count(self, path: str | Path) -> int | None:  # noqa: ARG002
-        """Return None: to count the rows, every batch would have to be read."""
-        return None
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -678,12 +646,11 @@ def _may_change_type(ids: AnyArray | None) -> bool:
     return ids.dtype.kind != "U" or ids_of_text(ids).dtype.kind != "U"
 
 
-def _format_of_table(
-    table: Table, description: str, row_count: Callable[..., int | None] | None = None
-) -> Format:
+def _format(kind: str, description: str) -> Format:
+    table = Table(kind)
     return Format(
         description=description,
-        extensions=table.extensions,
+        extensions=EXTENSIONS[kind],
         read=table.read,
         read_options=(
             *("qid", "label", "features", "drop", "query_weight", "sample_weight", "doc_id"),
@@ -693,25 +660,15 @@ def _format_of_table(
         read_parts=table.read_parts,
         open_writer=table.open_writer,
         column_names=table.names,
-        row_count=row_count,
+        row_count=None if kind in _SEPARATORS else table.row_count,
         table=table,
-        holds=table.holds,
+        holds=EVERYTHING - {"empty queries"},
     )
 
 
-ARROW = _format_of_table(
-    Arrow(),
-    "Arrow IPC files (Feather), a row per document; memory-mapped when read.",
-    Arrow().row_count,
+ARROW = _format(
+    "arrow", "Arrow IPC files (Feather), one row per document; memory-mapped when read."
 )
-CSV = _format_of_table(
-    Csv(), "Comma-separated values under a line of column names, a row per document."
-)
-PARQUET = _format_of_table(
-    Parquet(),
-    "Parquet files, a row per document; read by row groups.",
-    Parquet().row_count,
-)
-TSV = _format_of_table(
-    Tsv(), "Tab-separated values under a line of column names, a row per document."
-)
+CSV = _format("csv", "Comma-separated values with a header line, one row per document.")
+PARQUET = _format("parquet", "Parquet files, one row per document; read by row groups.")
+TSV = _format("tsv", "Tab-separated values with a header line, one row per document.")

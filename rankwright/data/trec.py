@@ -42,8 +42,9 @@ from rankwright.data.streams import (
     plain_suffix,
     text_lines,
 )
-from rankwright.data.tables import Arrow, Csv, Parquet, Tsv
+from rankwright.data.tables import Table
 from rankwright.errors import DataError, UsageError, brief, counted, quoted
+from rankwright.registry import EXTENSIONS
 
 __all__ = [
     "JudgedRun",
@@ -255,14 +256,16 @@ def _of_file(path: str, what: str, value: str) -> ByDocument:
     return found
 
 
-def table_format(path: str) -> Any:
+def table_format(path: str) -> Table | None:
     """Return the reader of a table with named columns, None for lines of TREC."""
     suffix = plain_suffix(path)
-    kind = next((kind for kind in (Parquet, Arrow, Csv, Tsv) if suffix in kind.extensions), None)
-    if kind is not Tsv:
-        return None if kind is None else kind()
-    _, first = next(iter(text_lines(path)), (0, ""))  # qrels of MS MARCO are lines with tabs
-    return Tsv() if any(name in COLUMNS["qid"] for name in first.lower().split("\t")) else None
+    kinds = ("parquet", "arrow", "csv", "tsv")
+    kind = next((kind for kind in kinds if suffix in EXTENSIONS[kind]), None)
+    if kind == "tsv":  # qrels of MS MARCO are lines with tabs
+        _, first = next(iter(text_lines(path)), (0, ""))
+        if not any(name in COLUMNS["qid"] for name in first.lower().split("\t")):
+            return None
+    return None if kind is None else Table(kind)
 
 
 def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
