@@ -249,7 +249,7 @@ def _format_of(path: str | Path) -> str:
 
 def _read_table(kind: str, path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
     texts = (*_IDS, "time", "interleaving")
-    table = format_named(kind)
+    table = format_named(kind).table
     ((roles, column),) = table.column_parts(path, lambda names: _roles(names, options), text=texts)
     with naming(path):
         return _log_of_rows({role: column(name) for role, name in roles.items()}, roles)

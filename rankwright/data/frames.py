@@ -1,6 +1,6 @@
-"""Frames of pandas, polars and Arrow to ranking data and back: roles of columns, and categories.
+"""Conversion between ranking data and frames of pandas, polars and Arrow: roles and categories.
 
-Columns play roles, which the caller names or their usual names say:
+Every column has a role. The caller names the column of a role, or the column has a usual name:
 
 ===================  ==================================================
 query id             ``qid``, ``query``, ``query_id``, ``group_id``
@@ -10,22 +10,21 @@ grade                ``label``, ``grade``, ``rel``, ``relevance``, ``y``
 ``sample_weight``    ``sample_weight``, ``weight``
 ``group``            ``group``, ``host``
 ``position``         ``position``
-features             every other column
+features             all columns without a role
 ===================  ==================================================
 
-Case and blanks around a name do not matter. Two columns that could both play one role are an error,
-never a guess. The index that pandas writes to a Parquet file is no feature. Features must be
-numbers, booleans or categories; a null feature is a missing value (NaN). A null query id, grade or
-weight is an error.
+Case and surrounding blanks are ignored. Two columns with usual names of the same role are an error.
+The index that pandas writes to a Parquet file is ignored. Features must be numbers, booleans or
+categories; null features are missing values (NaN). A null query id, grade or weight is an error.
 
 If grades and query ids are given as arrays next to a frame, or only some columns are named, a
-column named like ids, ``query_weight`` or ``sample_weight`` is refused, not taken for a feature.
+column that is named like ids, ``query_weight`` or ``sample_weight`` is an error, not a feature.
 
-A column of the type category (pandas ``category``, polars ``Categorical`` and ``Enum``, an Arrow
-dictionary) is in ``RankingData.X`` as codes 0, 1, ..., NaN where it is missing; `Categories` says
-what each code stands for. Codes of two data sets are matched by value, never by code. The
-categories of an unordered column are sorted, so that their order in a frame changes nothing; those
-of an ordered one keep its order.
+`RankingData.X` contains codes 0, 1, ... for columns of the type category (pandas ``category``,
+polars ``Categorical`` and ``Enum``, Arrow dictionaries), and NaN for missing values. `Categories`
+maps codes to values. Two data sets are combined by value, never by code. The categories of
+unordered columns are sorted, so that their order in a frame has no effect. Ordered columns keep
+their order.
 """
 
 from __future__ import annotations
@@ -48,14 +47,17 @@ if TYPE_CHECKING:
     from rankwright.data.ranking_data import RankingData
 
 ROLES = ("query_weight", "sample_weight", "doc_id", "group", "position")
-"""The optional columns, by the name of what they become in `RankingData`."""
+"""Optional columns, named like the arguments of `RankingData.from_arrays`."""
 
-_ENUM = b"_PL_ENUM_VALUES"  # begins what polars notes of an Enum, which Arrow takes for ordered
+_ENUM = b"_PL_ENUM_VALUES"  # prefix of the metadata of an Enum in files of polars
 _WEIGHTS = ("query_weight", "sample_weight")
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 Columns = Callable[[str], AnyArray]
-"""From the name of a column to its values: numbers (missing: NaN), or objects (missing: None)."""
+"""Function from the name of a column to its values: numbers (missing: NaN) or objects (None)."""
+
+
+# --- frames to ranking data ------------------------------------------------------------------
 
 
 def arrays_of_frame(
@@ -67,20 +69,20 @@ def arrays_of_frame(
     drop: Iterable[str] = (),
     columns: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the arguments of `RankingData.from_arrays` for the rows of ``frame``.
+    """Return the arguments of `RankingData.from_arrays` for the rows of a frame.
 
     Parameters
     ----------
     frame
-        A pandas or polars frame (lazy ones are collected) or an Arrow table.
+        A pandas or polars frame (lazy frames are collected) or an Arrow table.
     qid, label
-        Columns of query ids and grades; ``label=None`` for documents only to be ranked.
+        Columns of query ids and grades. Use ``label=None`` for documents without grades.
     features
-        Feature columns; by default all that play no other role.
+        Feature columns. The default is all columns without another role.
     drop
-        Columns that are no features.
+        Columns that are not features.
     columns
-        Optional role -> column, see ``ROLES``.
+        Mapping from optional roles (see ``ROLES``) to columns.
     """
     table = _as_table(frame)
     columns = dict(columns or {})
@@ -96,11 +98,11 @@ def arrays_of_frame(
         features = [name for name in table.columns if name not in named]
         refuse_roles_as_features(features)
     roles = {"qid": qid, **({} if label is None else {"label": label}), **columns}
-    return arrays_of_columns(columns_of_frame(table), roles, features)
+    return arrays_of_columns(FrameColumns(table), roles, features)
 
 
 def arrays_of_columns(
-    column: Columns,
+    column: FrameColumns,
     roles: Mapping[str, str],
     features: Sequence[str],
     categories: AllCategories | None = None,
@@ -110,13 +112,13 @@ def arrays_of_columns(
     Parameters
     ----------
     column
-        Gives the values of a column by its name.
+        The columns of a frame.
     roles
-        Role -> column: ``qid``, and where there is one ``label`` and any of ``ROLES``.
+        Mapping from roles to columns: ``qid``, optionally ``label``, and any of ``ROLES``.
     features
-        Feature columns; float32 where all are, else float64.
+        Feature columns. The features are float32 if all columns are, and float64 otherwise.
     categories
-        Of features that are categories; by default of those whose columns are of that type.
+        Categories by feature. The default is the categories of columns of the type category.
     """
     if categories is None:
         categories = categories_of(column, features)
@@ -140,7 +142,7 @@ def arrays_of_columns(
 
 
 _ARROW_FLOATS = ("float", "double")
-_ARROW_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
 class FrameColumns:
@@ -160,21 +162,19 @@ class FrameColumns:
         if self._arrow is not None and name in self._names:
             column = self._arrow[name]
             kind = str(column.type)
-            if kind in _ARROW_FLOATS or (kind in _ARROW_WHOLE and not column.null_count):
+            if kind in _ARROW_FLOATS or (kind in _ARROW_INTEGERS and not column.null_count):
                 numbers: AnyArray = column.to_numpy()
                 return numbers
-        values = self._series(name)
-        if values.dtype == nw.Boolean or values.is_null().all():
-            values = values.cast(nw.Float64)
-        array: AnyArray = values.to_numpy()
-        if array.dtype.kind == "U":  # polars has cut the texts already
-            refuse_trailing_nul(values.to_list(), "id")
-        if array.dtype.kind != "O":
-            return array
-        missing = np.array(values.is_null().to_list(), bool)
-        marked: AnyArray = array.copy()
-        marked[missing] = None  # each package marks it in its own way
-        return marked
+        series = self._series(name)
+        if series.dtype == nw.Boolean or series.is_null().all():
+            series = series.cast(nw.Float64)
+        values: AnyArray = series.to_numpy()
+        if values.dtype.kind == "U":  # polars truncates texts at a NUL character
+            refuse_trailing_nul(series.to_list(), "id")
+        if values.dtype.kind == "O":  # pandas, polars and Arrow have different missing values
+            values = values.copy()
+            values[np.array(series.is_null().to_list(), bool)] = None
+        return values
 
     def coded(self, name: str) -> tuple[AnyArray, Categories] | None:
         """Return codes (NaN: missing) and categories of a categorical column, otherwise None."""
@@ -217,125 +217,29 @@ def columns_of_frame(frame: Any, values: Mapping[str, AnyArray] | None = None) -
     return FrameColumns(_as_table(frame), values)
 
 
-def categories_of(column: Columns, features: Sequence[str]) -> dict[str, Categories]:
-    """Return the categories of those features whose columns are of the type category."""
-    if not isinstance(column, FrameColumns):
-        return {}
-    coded = {name: column.coded(name) for name in features}
-    return {name: found[1] for name, found in coded.items() if found is not None}
-
-
-def frame_categories(frame: Any) -> dict[str, Categories]:
-    """Return the categories of those columns of a frame that are of the type category."""
+def _as_table(frame: Any) -> Any:
     import narwhals as nw
+    from narwhals.exceptions import DuplicateError
 
-    schema = nw.from_native(frame, eager_only=True).schema
-    named = [name for name, kind in schema.items() if isinstance(kind, nw.Categorical | nw.Enum)]
-    return categories_of(columns_of_frame(frame), named) if named else {}
-
-
-def encoded_features(
-    frame: Any, features: Sequence[str], categories: AllCategories | None
-) -> AnyArray:
-    """Return features of a frame in the codes of known categories, found by value.
-
-    A column of the type category that is not among them is refused.
-    """
-    column, known = columns_of_frame(frame), categories or {}
-    for name in features:
-        if name not in known and column.coded(name) is not None:
-            raise DataError(
-                f"column {quoted(name)} of X is a category, and the ranker was fitted to it as a "
-                "number; give it as a number."
-            )
-    return feature_matrix(column, features, len(column), known)
-
-
-def frame_of_data(
-    data: RankingData, backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
-) -> Any:
-    """Return ``data`` as a frame: columns ``qid``, ``label``, the optional ones, and the features.
-
-    Parameters
-    ----------
-    backend
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-    """
-    return frame_of_columns(columns_of_data(data), backend)
-
-
-def frame_of_columns(
-    columns: Mapping[str, AnyArray], backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
-) -> Any:
-    """Return a frame of these columns, or say which package it takes."""
-    import narwhals as nw
-
-    if backend not in _BACKENDS:
-        raise UsageError(unknown("frame backend", backend, _BACKENDS))
     try:
-        native = {name: _native(values, backend) for name, values in columns.items()}
-        return nw.from_dict(native, backend=backend).to_native()
-    except ModuleNotFoundError:
-        raise UsageError(f"{backend} is not installed: pip install {backend}") from None
-
-
-def _native(values: Any, backend: str) -> Any:
-    """Return a column of categories as ``backend`` has them; any other as it is."""
-    if not isinstance(values, CategoryColumn):
-        return values
-    own, codes = values.categories, values.categories.whole(values.codes)
-    if backend == "pyarrow":
-        return arrow_dictionary(values)
-    if backend == "polars":
-        pl = import_module("polars")
-        text = all(isinstance(value, str) for value in own.values)
-        return pl.Series(values.tolist(), dtype=pl.Enum(list(own.values)) if text else None)
-    pd = import_module("pandas")
-    return pd.Series(pd.Categorical.from_codes(codes, list(own.values), ordered=own.ordered))
-
-
-def arrow_dictionary(values: CategoryColumn) -> Any:
-    """Return a column of categories as an Arrow dictionary."""
-    pa = import_module("pyarrow")
-    codes = values.categories.whole(values.codes)
-    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-    kept = pa.array(list(values.categories.values))
-    return pa.DictionaryArray.from_arrays(indices, kept, ordered=values.categories.ordered)
-
-
-def columns_of_data(data: RankingData) -> dict[str, Any]:
-    """Return column name -> values, one value per document; sparse features become dense."""
-    columns: dict[str, Any] = {
-        "qid": np.repeat(data.qid, data.sizes),
-        "label": data.y,
-    }
-    if data.query_weight is not None:
-        columns["query_weight"] = np.repeat(data.query_weight, data.sizes)
-    for role in ROLES[1:]:
-        values = getattr(data, role)
-        if values is not None:
-            columns[role] = values
-    features = columns_of_features(data)
-    for name in features:
-        if name in columns:
-            raise DataError(
-                f"a feature is named {quoted(name)}, as is the column of another thing; rename it."
-            )
-    return columns | features
-
-
-def columns_of_features(data: RankingData) -> dict[str, Any]:
-    """Return feature name -> values, one value per document; sparse features become dense."""
-    X = data.X.toarray() if sparse.issparse(data.X) else data.X
-    known = data.categories or {}
-    return {
-        name: CategoryColumn(values, known[name]) if name in known else values
-        for name, values in zip(feature_columns(data), X.T, strict=True)
-    }
+        table = nw.from_native(frame)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+        names = table.columns
+    except TypeError:
+        raise DataError(
+            f"a pandas, polars or Arrow frame is expected, not {type(frame).__name__}; use "
+            "from_arrays for arrays."
+        ) from None
+    except DuplicateError as error:
+        raise DataError(f"a column name is used twice: {_one_line(error)}") from None
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("column names must be text; rename the columns first.")
+    return table
 
 
 def frame_columns(X: Any) -> list[str] | None:
-    """Return the column names of a pandas or polars frame or an Arrow table, else None."""
+    """Return the column names of a pandas or polars frame or an Arrow table, otherwise None."""
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return None
     refuse_lazy(X)
@@ -349,160 +253,107 @@ def frame_columns(X: Any) -> list[str] | None:
         raise DataError(f"a column name is used twice; rename one: {_one_line(error)}") from None
 
 
-def refuse_other_index(first: Any, called: str, /, **columns: Any) -> None:
-    """Refuse a pandas Series that has the index of ``first``, but in another order.
-
-    ``called`` is what ``first`` is called in the sentence.
-    """
-    index: Any = getattr(first, "index", None)
-    for name, values in columns.items():
-        other: Any = getattr(values, "index", None)
-        if not hasattr(index, "equals") or not hasattr(other, "equals") or len(index) != len(other):
-            continue
-        if not index.equals(other) and index.is_unique and set(index) == set(other):
-            raise DataError(
-                f"the index of {name} is that of {called} in another order, and rows are paired by "
-                f"their place; pass {name}.loc[{called}.index], or {name}.to_numpy() if the places "
-                "agree."
-            )
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
-def feature_columns(data: RankingData) -> tuple[str, ...]:
-    """Return the names of the features, ``f1`` to ``fd`` where they have none."""
-    return data.feature_names or default_names(data.n_features)
+def categories_of(column: FrameColumns, features: Iterable[str]) -> dict[str, Categories]:
+    """Return the categories of the features whose columns are of the type category."""
+    coded = {name: column.coded(name) for name in features}
+    return {name: pair[1] for name, pair in coded.items() if pair is not None}
 
 
-def column_of(data: RankingData, feature: str | int) -> int:
-    """Return where a feature stands, from 0: found by its name, or its number from 1."""
-    names = feature_columns(data)
-    if str(feature) in names:
-        return names.index(str(feature))
-    if str(feature).isdecimal() and 1 <= int(feature) <= data.n_features:
-        return int(feature) - 1
-    numbers = [f"1 to {data.n_features}"]
-    raise UsageError(unknown("feature", str(feature), data.feature_names or numbers))
-
-
-def default_names(n_features: int) -> tuple[str, ...]:
-    """Return ``f1`` to ``fd``: how a table spells features without names."""
-    return tuple(f"f{number}" for number in range(1, n_features + 1))
-
-
-def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
-    """Return ids read as text: whole numbers where every one is written as such, else text.
-
-    ``007`` is not how a whole number is written, so such ids stay text and none is confused.
-    """
-    if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
-        refuse_trailing_nul(values, "id")
-    text = np.asarray(values, str)
-    try:
-        numbers = text.astype(np.int64)
-    except (ValueError, OverflowError):
-        return text
-    return numbers if (numbers.astype(text.dtype) == text).all() else text
-
-
-# --- columns of one frame --------------------------------------------------------------------
-
-
-def _as_table(frame: Any) -> Any:
+def frame_categories(frame: Any) -> dict[str, Categories]:
+    """Return the categories of all columns of a frame that are of the type category."""
     import narwhals as nw
-    from narwhals.exceptions import DuplicateError
 
-    try:
-        table = nw.from_native(frame)
-        if isinstance(table, nw.LazyFrame):
-            table = table.collect()
-        names = table.columns
-    except TypeError:
-        raise DataError(
-            f"a pandas, polars or Arrow frame is expected, not {type(frame).__name__}; "
-            "arrays go to from_arrays."
-        ) from None
-    except DuplicateError as error:
-        raise DataError(f"a column name is used twice: {_one_line(error)}") from None
-    if not all(isinstance(name, str) for name in names):
-        raise DataError("column names must be text; rename the columns first.")
-    return table
+    schema = nw.from_native(frame, eager_only=True).schema
+    names = [name for name, kind in schema.items() if isinstance(kind, nw.Categorical | nw.Enum)]
+    return categories_of(columns_of_frame(frame), names) if names else {}
+
+
+def encoded_features(
+    frame: Any, features: Sequence[str], categories: AllCategories | None
+) -> AnyArray:
+    """Return features of a frame with the codes of given categories.
+
+    Raise a DataError if a column of the type category is not in ``categories``.
+    """
+    column = columns_of_frame(frame)
+    for name in features:
+        if name not in (categories or {}) and column.coded(name) is not None:
+            raise _fitted_as_number(name, "X")
+    return feature_matrix(column, features, len(column), categories)
 
 
 def feature_matrix(
-    column: Columns,
+    column: FrameColumns,
     features: Sequence[str],
     rows: int,
     categories: AllCategories | None = None,
 ) -> AnyArray:
-    """Return the features side by side, or name every one that is not numeric.
+    """Return the features as a matrix, or raise an error that names all columns without numbers.
 
-    Those with ``categories`` become their codes, found by value.
+    Columns with ``categories`` are converted to codes by value.
     """
-    known = categories or {}
-    wrong: dict[str, Any] = {}
-    kinds = set()
+    categories = categories or {}
+    not_numeric: dict[str, Any] = {}
+    dtypes = set()
     for name in features:
-        if name in known:
+        if name in categories:
             continue
         values = column(name)
-        kinds.add(values.dtype)
-        if (at := _first_not_number(values)) is not None:
-            wrong[name] = values.tolist()[at]
-    if wrong:
-        listed = ", ".join(
-            f"{quoted(name)} (it holds {brief(value)})" for name, value in wrong.items()
+        dtypes.add(values.dtype)
+        if (row := _first_not_number(values)) is not None:
+            not_numeric[name] = values.tolist()[row]
+    if not_numeric:
+        examples = ", ".join(
+            f"{quoted(name)} (it holds {brief(value)})" for name, value in not_numeric.items()
         )
-        many = len(wrong) > 1
+        many = len(not_numeric) > 1
         raise DataError(
             f"{'these feature columns are' if many else 'this feature column is'} not "
-            f"numeric: {listed}; if {'one' if many else 'it'} identifies documents, name it with "
+            f"numeric: {examples}; if {'one' if many else 'it'} identifies documents, name it with "
             "doc_id=NAME (--read doc_id=NAME); "
             f"else make {'them categories' if many else 'it a category'} for trees "
-            f'with astype("category") (of a file, --read categorical={",".join(wrong)}), '
+            f'with astype("category") (of a file, --read categorical={",".join(not_numeric)}), '
             f"encode {'them' if many else 'it'} as numbers, name the features with features=..., "
-            f"or leave these out with drop={list(wrong)} (--read drop={','.join(wrong)})."
+            f"or leave these out with drop={list(not_numeric)} "
+            f"(--read drop={','.join(not_numeric)})."
         )
-    X = np.empty((rows, len(features)), np.float32 if kinds == {np.dtype("f4")} else np.float64)
+    X = np.empty((rows, len(features)), np.float32 if dtypes == {np.dtype("f4")} else np.float64)
     for number, name in enumerate(features):
-        X[:, number] = codes_of(column, name, known[name]) if name in known else column(name)
+        coded = name in categories
+        X[:, number] = _codes_of(column, name, categories[name]) if coded else column(name)
     return X
 
 
-def codes_of(column: Columns, name: str, categories: Categories) -> AnyArray:
-    """Return a column in the codes of known categories, found by value.
+def _codes_of(column: FrameColumns, name: str, categories: Categories) -> AnyArray:
+    """Return a column with the codes of given categories, matched by value.
 
-    A column of another type has the values themselves; one of numbers where the categories are
-    text is refused.
+    A column that is not of the type category contains the values. A column of numbers is an error
+    if the categories are text.
     """
-    coded = column.coded(name) if isinstance(column, FrameColumns) else None
+    coded = column.coded(name)
     if coded is not None:
         return categories.recoded(*coded)
     values = column(name)
-    texts = [value for value in categories.values if isinstance(value, str)]
     numbers = values.dtype.kind in "fiub" and not np.isnan(values.astype(np.float64)).all()
-    if numbers and texts and len(texts) == len(categories):
+    if numbers and len(categories) and all(isinstance(value, str) for value in categories.values):
         raise DataError(
             f"column {quoted(name)} holds numbers, where categories such as {categories} are "
             "known; give the categories themselves."
         )
-    kept, place = _distinct(values)
-    return np.append(categories.codes(kept), np.nan)[place]
-
-
-def _distinct(values: AnyArray) -> tuple[list[Any], AnyArray]:
-    """Return the different values, and the place of each row's among them."""
-    number: dict[Any, int] = {}
-    place = [number.setdefault(plain_value(value), len(number)) for value in values.tolist()]
-    return list(number), np.array(place, np.int64)
+    return categories.codes(values.tolist())
 
 
 def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
-    """Return a column as numbers, none of them missing."""
-    at = _first_not_number(values)
-    if at is not None:
-        value = values.tolist()[at]
+    """Return a column as numbers. Raise a DataError if a value is missing or not a number."""
+    row = _first_not_number(values)
+    if row is not None:
         raise DataError(
-            f"the {role} (column {quoted(name)}) must be a number; row {at} holds {brief(value)}: "
-            "turn text into numbers first."
+            f"the {role} (column {quoted(name)}) must be a number; row {row} holds "
+            f"{brief(values.tolist()[row])}: turn text into numbers first."
         )
     numbers = values.astype(np.float64)
     _refuse_missing(np.isnan(numbers), name, role)
@@ -510,11 +361,11 @@ def checked_numbers(values: AnyArray, name: str, role: str) -> F64:
 
 
 def checked_ids(values: AnyArray, name: str, role: str) -> AnyArray:
-    """Return a column of ids or positions as they are, none missing but doc ids."""
+    """Return a column of ids or positions. Only document ids may be missing."""
     if values.dtype.kind == "O":
         missing = np.array([value is None for value in values.tolist()], bool)
         if role == "doc_id":
-            values = np.where(missing, "", values)  # a document may well have no name
+            values = np.where(missing, "", values)
         else:
             _refuse_missing(missing, name, role)
         if all(isinstance(value, str) for value in values.tolist()):
@@ -547,8 +398,124 @@ def _refuse_missing(missing: AnyArray, name: str, role: str) -> None:
         raise DataError(f"the {role} (column {quoted(name)}) is missing at row {row}.")
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def refuse_other_index(first: Any, called: str, /, **columns: Any) -> None:
+    """Refuse a pandas Series whose index contains the labels of ``first`` in another order.
+
+    Error messages call the first object ``called``.
+    """
+    index: Any = getattr(first, "index", None)
+    for name, values in columns.items():
+        other: Any = getattr(values, "index", None)
+        if not hasattr(index, "equals") or not hasattr(other, "equals") or len(index) != len(other):
+            continue
+        if not index.equals(other) and index.is_unique and set(index) == set(other):
+            raise DataError(
+                f"the index of {name} is that of {called} in another order, and rows are paired by "
+                f"their place; pass {name}.loc[{called}.index], or {name}.to_numpy() if the places "
+                "agree."
+            )
+
+
+def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
+    """Return text ids as integers if each is the decimal form of an integer, otherwise as text.
+
+    ``007`` is not the decimal form of an integer, so it cannot be confused with ``7``.
+    """
+    if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+        refuse_trailing_nul(values, "id")
+    text = np.asarray(values, str)
+    try:
+        numbers = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return numbers if (numbers.astype(text.dtype) == text).all() else text
+
+
+# --- ranking data to frames ------------------------------------------------------------------
+
+
+def frame_of_data(
+    data: RankingData, backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
+) -> Any:
+    """Return ranking data as a frame with columns ``qid``, ``label``, optional roles and features.
+
+    Parameters
+    ----------
+    backend
+        ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+    """
+    return frame_of_columns(columns_of_data(data), backend)
+
+
+def frame_of_columns(
+    columns: Mapping[str, Any], backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
+) -> Any:
+    """Return columns as a frame. Raise a UsageError if the package of the frame is missing."""
+    import narwhals as nw
+
+    if backend not in _BACKENDS:
+        raise UsageError(unknown("frame backend", backend, _BACKENDS))
+    try:
+        native = {
+            name: values.to_native(backend) if isinstance(values, CategoryColumn) else values
+            for name, values in columns.items()
+        }
+        return nw.from_dict(native, backend=backend).to_native()
+    except ModuleNotFoundError:
+        raise UsageError(f"{backend} is not installed: pip install {backend}") from None
+
+
+def columns_of_data(data: RankingData) -> dict[str, Any]:
+    """Return column name -> values, one value per document. Sparse features become dense."""
+    columns: dict[str, Any] = {
+        "qid": np.repeat(data.qid, data.sizes),
+        "label": data.y,
+    }
+    if data.query_weight is not None:
+        columns["query_weight"] = np.repeat(data.query_weight, data.sizes)
+    for role in ROLES[1:]:
+        values = getattr(data, role)
+        if values is not None:
+            columns[role] = values
+    features = columns_of_features(data)
+    for name in features:
+        if name in columns:
+            raise DataError(
+                f"a feature is named {quoted(name)}, which is also the name of another column; "
+                "rename the feature."
+            )
+    return columns | features
+
+
+def columns_of_features(data: RankingData) -> dict[str, Any]:
+    """Return feature name -> values, one value per document. Sparse features become dense."""
+    X = data.X.toarray() if sparse.issparse(data.X) else data.X
+    categories = data.categories or {}
+    return {
+        name: CategoryColumn(values, categories[name]) if name in categories else values
+        for name, values in zip(feature_columns(data), X.T, strict=True)
+    }
+
+
+def feature_columns(data: RankingData) -> tuple[str, ...]:
+    """Return the names of the features, or ``f1`` to ``fd`` if the features have no names."""
+    return data.feature_names or default_names(data.n_features)
+
+
+def column_of(data: RankingData, feature: str | int) -> int:
+    """Return the column of a feature in ``data.X``. Features have a name or a number from 1."""
+    names = feature_columns(data)
+    if str(feature) in names:
+        return names.index(str(feature))
+    if str(feature).isdecimal() and 1 <= int(feature) <= data.n_features:
+        return int(feature) - 1
+    numbers = [f"1 to {data.n_features}"]
+    raise UsageError(unknown("feature", str(feature), data.feature_names or numbers))
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Return ``f1`` to ``fd``, the columns of features without names."""
+    return tuple(f"f{number}" for number in range(1, n_features + 1))
 
 
 # --- which column is what --------------------------------------------------------------------
@@ -716,15 +683,15 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Categories:
-    """What the codes 0, 1, ... of a feature stand for.
+    """Values of the codes 0, 1, ... of a feature.
 
     Attributes
     ----------
     values : tuple
-        Texts, numbers or booleans; the place of each is its code.
+        Strings, numbers or booleans. Code ``i`` represents ``values[i]``.
     ordered : bool
-        Whether the order of the values has a meaning, as small < medium < large has: trees then
-        split the codes as numbers.
+        Whether the order of the values has a meaning, as in small < medium < large. Trees then
+        split the codes like numbers.
     """
 
     values: tuple[Any, ...]
@@ -732,42 +699,37 @@ class Categories:
 
     @classmethod
     def of(cls, values: Iterable[Any], *, ordered: bool = False) -> Categories:
-        """Return the categories of these values, sorted unless they are ``ordered``."""
-        plain = dict.fromkeys(plain_value(value) for value in values)
-        plain.pop(None, None)
-        return cls(
-            tuple(
-                plain
-                if ordered
-                else sorted(plain, key=lambda value: (isinstance(value, str), value))
-            ),
-            ordered,
-        )
+        """Return the distinct values as categories, sorted unless they are ``ordered``."""
+        distinct = dict.fromkeys(plain_value(value) for value in values)
+        distinct.pop(None, None)
+        if ordered:
+            return cls(tuple(distinct), ordered)
+        return cls(tuple(sorted(distinct, key=lambda value: (isinstance(value, str), value))))
 
     def codes(self, values: Sequence[Any]) -> F64:
-        """Return the code of each value; NaN where it is missing, or not among the categories."""
-        known: dict[Any, float] = {value: float(code) for code, value in enumerate(self.values)}
-        return np.array([known.get(plain_value(value), np.nan) for value in values], np.float64)
+        """Return the code of each value. The code of missing and unknown values is NaN."""
+        code_of: dict[Any, float] = {value: float(code) for code, value in enumerate(self.values)}
+        return np.array([code_of.get(plain_value(value), np.nan) for value in values], np.float64)
 
     def value(self, code: float) -> Any:
-        """Return what a code stands for, None where it is missing or none of the codes."""
-        known = code == code and 0 <= code < len(self.values)
-        return self.values[int(code)] if known else None
+        """Return the value of a code, or None if the code is NaN or out of range."""
+        in_range = code == code and 0 <= code < len(self.values)
+        return self.values[int(code)] if in_range else None
 
     def column(self, codes: AnyArray) -> AnyArray:
-        """Return the value of each code, None where it is missing."""
+        """Return the value of each code, or None if it is missing."""
         values = np.empty(len(self.values) + 1, object)
         values[:-1] = self.values
         return values[self.whole(codes)]
 
     def whole(self, codes: AnyArray) -> AnyArray:
-        """Return the codes as whole numbers, -1 where a value is missing."""
-        known = (codes >= 0) & (codes < len(self.values))
-        return np.where(known, np.where(known, codes, 0), -1).astype(np.int64)
+        """Return the codes as integers, with -1 for missing values."""
+        in_range = (codes >= 0) & (codes < len(self.values))
+        return np.where(in_range, np.where(in_range, codes, 0), -1).astype(np.int64)
 
-    def recoded(self, codes: AnyArray, there: Categories) -> AnyArray:
-        """Return codes of ``there`` as codes of these categories, by value."""
-        return np.append(self.codes(there.values), np.nan)[there.whole(codes)].astype(codes.dtype)
+    def recoded(self, codes: AnyArray, source: Categories) -> AnyArray:
+        """Convert codes of other categories to codes of these categories, matched by value."""
+        return np.append(self.codes(source.values), np.nan)[source.whole(codes)].astype(codes.dtype)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -779,7 +741,7 @@ class Categories:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryColumn:
-    """A column of a table to be written: codes and what they stand for."""
+    """Codes and categories of a column that is written to a table."""
 
     codes: AnyArray
     categories: Categories
@@ -790,20 +752,40 @@ class CategoryColumn:
         return np.dtype(object)
 
     def tolist(self) -> list[Any]:
-        """Return the values, None where one is missing."""
-        found: list[Any] = self.categories.column(self.codes).tolist()
-        return found
+        """Return the values, or None if a value is missing."""
+        values: list[Any] = self.categories.column(self.codes).tolist()
+        return values
+
+    def to_native(self, backend: str) -> Any:
+        """Return a column of the type category of pandas, polars or pyarrow."""
+        values, codes = list(self.categories.values), self.categories.whole(self.codes)
+        native = import_module(backend)
+        if backend == "pandas":
+            ordered = self.categories.ordered
+            return native.Series(native.Categorical.from_codes(codes, values, ordered=ordered))
+        if backend == "polars":
+            text = all(isinstance(value, str) for value in values)
+            return native.Series(self.tolist(), dtype=native.Enum(values) if text else None)
+        return native.DictionaryArray.from_arrays(
+            native.array(codes.astype(np.int32), mask=codes < 0),
+            native.array(values),
+            ordered=self.categories.ordered,
+        )
+
+    def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002
+        """Return an Arrow dictionary; `pyarrow` calls this method to convert a column."""
+        return self.to_native("pyarrow")
 
     def __len__(self) -> int:
         return len(self.codes)
 
 
 AllCategories = Mapping[str, Categories]
-"""Name of a feature -> its categories."""
+"""Mapping from the name of a feature to its categories."""
 
 
 def plain_value(value: Any) -> Any:
-    """Return a category as a text, number or boolean, which files can hold; None if missing."""
+    """Return a category as a string, number or boolean, the types of files; None if missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
@@ -811,82 +793,82 @@ def plain_value(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else str(value)
 
 
-def checked_categories(given: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
-    """Return categories by the name of their feature, as data and model files keep them."""
-    found = {
-        str(name): own if isinstance(own, Categories) else Categories(tuple(own))
-        for name, own in dict(given or {}).items()
+def checked_categories(
+    categories: Any, names: Sequence[str] | None
+) -> dict[str, Categories] | None:
+    """Return categories by feature, in the order of the features."""
+    by_name = {
+        str(name): values if isinstance(values, Categories) else Categories(tuple(values))
+        for name, values in dict(categories or {}).items()
     }
-    for name in found:
+    for name in by_name:
         if names is None or name not in names:
-            raise DataError(f"there are categories of {quoted(name)}, which is no feature by name.")
-    return {name: found[name] for name in names or () if name in found} or None
+            raise DataError(f"there are categories of {quoted(name)}, which is not a feature name.")
+    return {name: by_name[name] for name in names or () if name in by_name} or None
 
 
-def joined_categories(several: Sequence[AllCategories | None]) -> dict[str, Categories] | None:
-    """Return for each feature the categories that any of ``several`` has."""
-    found: dict[str, Categories] = {}
-    for own in several:
-        for name, here in (own or {}).items():
-            before = found.get(name, here)
-            both = before.ordered and here.ordered
-            if before != here:
-                here = Categories.of((*before.values, *here.values), ordered=both)
-            found[name] = here
-    return found or None
+def joined_categories(several: Iterable[AllCategories | None]) -> dict[str, Categories] | None:
+    """Return for each feature the union of its categories in several data sets."""
+    union: dict[str, Categories] = {}
+    for categories in several:
+        for name, added in (categories or {}).items():
+            before = union.setdefault(name, added)
+            if before != added:
+                values = (*before.values, *added.values)
+                union[name] = Categories.of(values, ordered=before.ordered and added.ordered)
+    return union or None
 
 
 def recoded(
     X: Any,
     names: Sequence[str] | None,
-    there: AllCategories | None,
-    here: AllCategories | None,
+    source: AllCategories | None,
+    target: AllCategories | None,
     where: str,
 ) -> Any:
-    """Return features whose columns ``names`` have the categories ``there`` in those of ``here``.
+    """Convert the codes of features ``names`` from ``source`` to ``target`` categories.
 
-    A column that has categories ``here`` alone is taken to hold their codes.
+    Columns that have only ``target`` categories must already contain their codes.
     """
-    columns = list(names or ())
-    for name in there or ():
-        if name in columns and name not in (here or {}):
-            raise DataError(
-                f"column {quoted(name)} of {where} is a category, and the ranker was fitted to it "
-                "as a number; give it as a number."
-            )
-    differ = [
-        name
-        for name, own in (there or {}).items()
-        if name in columns and here[name] != own  # type: ignore[index]
-    ]
-    if not differ:
+    columns, target = list(names or ()), target or {}
+    source = {name: (source or {})[name] for name in source or () if name in columns}
+    for name in source:
+        if name not in target:
+            raise _fitted_as_number(name, where)
+    different = [name for name in source if source[name] != target[name]]
+    if not different:
         return X
-    assert there is not None
-    assert here is not None
-    changed = X.toarray() if hasattr(X, "toarray") else X.copy()
-    for name in differ:
+    X = X.toarray() if hasattr(X, "toarray") else X.copy()
+    for name in different:
         column = columns.index(name)
-        changed[:, column] = here[name].recoded(changed[:, column], there[name])
-    return changed
+        X[:, column] = target[name].recoded(X[:, column], source[name])
+    return X
+
+
+def _fitted_as_number(name: str, where: str) -> DataError:
+    return DataError(
+        f"column {quoted(name)} of {where} is a category, and the ranker was fitted to it as a "
+        "number; give it as a number."
+    )
 
 
 def categories_to_json(categories: AllCategories | None) -> dict[str, Any]:
-    """Return categories as JSON holds them."""
+    """Return categories as a JSON object."""
     return {
-        name: {"values": list(own.values), "ordered": own.ordered}
-        for name, own in (categories or {}).items()
+        name: {"values": list(feature.values), "ordered": feature.ordered}
+        for name, feature in (categories or {}).items()
     }
 
 
-def categories_from_json(held: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
-    """Return categories from what JSON holds; what `as_json` did not write is a ValueError."""
-    found = {}
-    for name, own in dict(held or {}).items():
-        values = own["values"]
+def categories_from_json(content: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
+    """Return categories from the JSON object of `categories_to_json`; others are a ValueError."""
+    categories = {}
+    for name, feature in dict(content or {}).items():
+        values = feature["values"]
         plain = isinstance(values, list) and all(
             isinstance(value, bool | int | float | str) for value in values
         )
         if not plain or len(set(values)) < len(values):
-            raise ValueError(f"categories of {name} that are no list of different values")
-        found[name] = Categories(tuple(values), bool(own["ordered"]))
-    return checked_categories(found, names)
+            raise ValueError(f"the categories of {name} are not a list of different values")
+        categories[name] = Categories(tuple(values), bool(feature["ordered"]))
+    return checked_categories(categories, names)

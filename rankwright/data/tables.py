@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -33,10 +33,8 @@ from rankwright.data.formats import Format
 from rankwright.data.frames import (
     USUAL_NAMES,
     AllCategories,
-    CategoryColumn,
     Columns,
     arrays_of_columns,
-    arrow_dictionary,
     categories_of,
     choose_columns,
     columns_of_data,
@@ -81,18 +79,18 @@ class OpenTable:
     def read(self, columns: Iterable[str]) -> Any:
         """Return columns of the whole table as an Arrow table."""
         with _named_columns(self.schema.names):
-            wanted = list(dict.fromkeys(columns))
-            return _validated(self.fragment.to_table(self.schema, columns=wanted))
+            names = list(dict.fromkeys(columns))
+            return _validated(self.fragment.to_table(self.schema, columns=names))
 
     def batches(self, columns: Iterable[str]) -> Iterator[Any]:
         """Yield columns of the table as Arrow tables with a limited number of rows."""
         import pyarrow as pa
 
-        wanted = list(dict.fromkeys(columns))
-        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(wanted)))
+        names = list(dict.fromkeys(columns))
+        rows = max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(names)))
         with _named_columns(self.schema.names):
             for batch in self.fragment.to_batches(
-                self.schema, columns=wanted, batch_size=rows, batch_readahead=1
+                self.schema, columns=names, batch_size=rows, batch_readahead=1
             ):
                 yield _validated(pa.Table.from_batches([batch]))
 
@@ -123,12 +121,11 @@ class Plan:
         return [self.roles[role] for role in ID_ROLES if role in self.roles]
 
 
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Reader and writer of tables of one kind."""
+    """Reader and writer of tables of one kind: csv, tsv, parquet or arrow."""
 
-    kind: ClassVar[str]
-    extensions: ClassVar[tuple[str, ...]]
-    holds: ClassVar[frozenset[str]] = EVERYTHING - {"empty queries"}
+    kind: str
 
     def read(
         self,
@@ -151,8 +148,9 @@ class Table:
 
         Parameters
         ----------
-        label
-            Use ``""`` for documents without grades, which can only be ranked.
+        qid, label, query_weight, sample_weight, doc_id, group, position
+            Columns of these roles. By default, the columns with usual names. Use ``label=""`` for
+            documents without grades, which can only be ranked.
         features, drop
             A list of names, or one string of names separated by commas.
         categorical
@@ -184,7 +182,7 @@ class Table:
     def read_parts(self, path: str | Path, **options: Any) -> Iterator[RankingData]:
         """Yield the table in parts of whole queries.
 
-        The options are those of `read`. There is only one part if the rows of a query are not
+        The options are the options of `read`. The table is one part if the rows of a query are not
         adjacent.
         """
         with naming(path):
@@ -241,6 +239,11 @@ class Table:
         with naming(path):
             return self._names(_seekable(path))
 
+    def row_count(self, path: str | Path) -> int:
+        """Return the number of rows, from the metadata of a Parquet or Arrow file."""
+        with naming(path):
+            return int(self._open(_seekable(path)).fragment.count_rows())
+
     def write(self, data: RankingData, path: str | Path) -> None:
         """Write data, one block of rows at a time."""
         with self.open_writer(path) as writer:
@@ -248,13 +251,13 @@ class Table:
                 writer.append(part)
 
     def write_columns(self, columns: dict[str, AnyArray], path: str | Path) -> None:
-        """Write columns as they are."""
+        """Write columns that need not be ranking data."""
         with self.open_columns(path) as writer:
             writer.write(columns)
 
     @contextmanager
     def open_columns(self, path: str | Path) -> Iterator[TableWriter]:
-        """Open a table for writing blocks of columns as they are."""
+        """Open a table for writing blocks of columns that need not be ranking data."""
         with open_target(path) as stream:
             writer = TableWriter(self.kind, stream)
             try:
@@ -357,15 +360,15 @@ class Table:
         text_ids: set[str] = set()
         categories = []
         previous: Any = None
-        left: set[Any] = set()
+        finished: set[Any] = set()
         for table in plan.source.batches([*ids, *features]):
             column = columns_of_frame(self._with_categories(table, plan.categorical))
             qid = column(query)
             for value in qid[np.append(True, qid[1:] != qid[:-1])[: len(qid)]].tolist():
-                if value in left:
+                if value in finished:
                     return None
                 if value != previous:
-                    left.add(previous)
+                    finished.add(previous)
                     previous = value
             categories.append(categories_of(column, features))
             if self.kind in _SEPARATORS:
@@ -412,43 +415,6 @@ class Table:
         return table
 
 
-class Csv(Table):
-    """Comma-separated values with a header line, one row per document."""
-
-    kind = "csv"
-    extensions = EXTENSIONS["csv"]
-
-
-class Tsv(Table):
-    """Tab-separated values with a header line, one row per document."""
-
-    kind = "tsv"
-    extensions = EXTENSIONS["tsv"]
-
-
-class Parquet(Table):
-    """Parquet files, one row per document; read by row groups if memory is short."""
-
-    kind = "parquet"
-    extensions = EXTENSIONS["parquet"]
-
-    def row_count(self, path: str | Path) -> int | None:
-        """Return the number of rows, which the file contains as metadata."""
-        with naming(path):
-            return int(self._open(_seekable(path)).fragment.count_rows())
-
-
-class Arrow(Table):
-    """Arrow IPC files (Feather), one row per document; memory-mapped when read."""
-
-    kind = "arrow"
-    extensions = EXTENSIONS["arrow"]
-
-    def row_count(self, path: str | Path) -> int | None:  # noqa: ARG002
-        """Return None: to count the rows, every batch would have to be read."""
-        return None
-
-
 # --- reading ---------------------------------------------------------------------------------
 
 
@@ -485,7 +451,7 @@ def _header(file: str | bytes, separator: str) -> list[str]:
 
 
 def _typed_columns(column: Columns, plan: Plan) -> dict[str, AnyArray]:
-    """Return the columns of a text table that contain ids or positions, in their own types."""
+    """Return the ids and positions of a text table, as integers if possible."""
     columns = {name: column(name) for name in plan.ids}
     query = plan.roles["qid"]
     if (blank := columns[query] == "").any():
@@ -504,7 +470,7 @@ def _typed_columns(column: Columns, plan: Plan) -> dict[str, AnyArray]:
 
 
 def _validated(table: Any) -> Any:
-    """Return an Arrow table whose buffers are valid; reading others may crash the process."""
+    """Return an Arrow table if its buffers are valid; damaged buffers may crash the process."""
     table.validate(full=True)
     return table
 
@@ -543,9 +509,9 @@ def naming(path: str | Path) -> Iterator[None]:
         raise DataError(f"{name} cannot be read: {_one_line(error)}") from None
     except (pa.ArrowException, UnicodeDecodeError) as error:
         text = _one_line(error)
-        if found := re.search(r"In CSV column .*|CSV parse error.*", text):
-            raise DataError(f"{name}: {found[0]}") from None
-        raise DataError(f"{name} is damaged or not what its name says: {text}") from None
+        if csv_error := re.search(r"In CSV column .*|CSV parse error.*", text):
+            raise DataError(f"{name}: {csv_error[0]}") from None
+        raise DataError(f"{name} is damaged or in a format other than its name: {text}") from None
 
 
 @contextmanager
@@ -556,12 +522,12 @@ def _named_columns(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        found = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
-        if found is None:
+        invalid = re.search(r"column #(\d+).*invalid value '(.*)'", str(error), re.DOTALL)
+        if invalid is None:
             raise
-        name = quoted(names[int(found[1])])
+        name = quoted(names[int(invalid[1])])
         raise DataError(
-            f"column {name} is not numeric (it holds {quoted(found[2])}); encode it, or leave it "
+            f"column {name} is not numeric (it holds {quoted(invalid[2])}); encode it, or leave it "
             f"out with drop=[{name}]."
         ) from None
 
@@ -619,12 +585,7 @@ class TableWriter:
         import pyarrow as pa
 
         try:
-            table = pa.table(
-                {
-                    name: arrow_dictionary(values) if isinstance(values, CategoryColumn) else values
-                    for name, values in columns.items()
-                }
-            )
+            table = pa.table(columns)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise DataError(f"a column cannot be written: {_one_line(error)}") from None
         if self.writer is None:
@@ -685,12 +646,11 @@ def _may_change_type(ids: AnyArray | None) -> bool:
     return ids.dtype.kind != "U" or ids_of_text(ids).dtype.kind != "U"
 
 
-def _format_of_table(
-    table: Table, description: str, row_count: Callable[..., int | None] | None = None
-) -> Format:
+def _format(kind: str, description: str) -> Format:
+    table = Table(kind)
     return Format(
         description=description,
-        extensions=table.extensions,
+        extensions=EXTENSIONS[kind],
         read=table.read,
         read_options=(
             *("qid", "label", "features", "drop", "query_weight", "sample_weight", "doc_id"),
@@ -700,25 +660,15 @@ def _format_of_table(
         read_parts=table.read_parts,
         open_writer=table.open_writer,
         column_names=table.names,
-        row_count=row_count,
+        row_count=None if kind in _SEPARATORS else table.row_count,
         table=table,
-        holds=table.holds,
+        holds=EVERYTHING - {"empty queries"},
     )
 
 
-ARROW = _format_of_table(
-    Arrow(),
-    "Arrow IPC files (Feather), a row per document; memory-mapped when read.",
-    Arrow().row_count,
+ARROW = _format(
+    "arrow", "Arrow IPC files (Feather), one row per document; memory-mapped when read."
 )
-CSV = _format_of_table(
-    Csv(), "Comma-separated values under a line of column names, a row per document."
-)
-PARQUET = _format_of_table(
-    Parquet(),
-    "Parquet files, a row per document; read by row groups.",
-    Parquet().row_count,
-)
-TSV = _format_of_table(
-    Tsv(), "Tab-separated values under a line of column names, a row per document."
-)
+CSV = _format("csv", "Comma-separated values with a header line, one row per document.")
+PARQUET = _format("parquet", "Parquet files, one row per document; read by row groups.")
+TSV = _format("tsv", "Tab-separated values with a header line, one row per document.")

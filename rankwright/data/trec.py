@@ -266,7 +266,7 @@ def table_columns(
             _, header = next(iter(text_lines(path)), (0, ""))
             if not any(name in COLUMNS["qid"] for name in header.lower().split("\t")):
                 return None
-        return None if form is None else format_named(form).read_columns(path, match)
+        return None if form is None else format_named(form).table.read_columns(path, match)
     names = None if isinstance(source, Mapping) else frame_columns(source)
     if names is None:
         return None

@@ -303,7 +303,7 @@ def test_any_content_gives_data_or_a_sentence(name, options, content, tmp_path):
 @pytest.mark.parametrize("name", ["new.txt", "new.csv"])
 def test_documents_without_grades_come_in_parts_too(tmp_path, name):
     from rankwright.data.letor import Letor
-    from rankwright.data.tables import Csv
+    from rankwright.data.tables import Table
 
     path = tmp_path / name
     if name == "new.txt":
@@ -311,7 +311,7 @@ def test_documents_without_grades_come_in_parts_too(tmp_path, name):
         parts = list(Letor.read_parts(path, part_bytes=10, grades=False))
     else:
         path.write_text("qid,f1,f2\n" + "".join(f"{q},{q},5\n" for q in (1, 1, 2, 3, 3)))
-        parts = list(Csv().read_parts(path, grades=False))
+        parts = list(Table("csv").read_parts(path, grades=False))
     assert np.concatenate([part.X for part in parts]).tolist() == [[q, 5] for q in (1, 1, 2, 3, 3)]
     assert np.concatenate([part.qid for part in parts]).tolist() == [1, 2, 3]
     assert not any(part.y.any() for part in parts)

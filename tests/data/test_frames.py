@@ -407,6 +407,21 @@ def test_numbers_and_dates_may_be_categories():
     np.testing.assert_array_equal(data.X[:, 2], [1, 0, 0, np.nan, 1])
 
 
+def test_intervals_and_mixed_types_of_pandas_are_categories():
+    frame = pd.DataFrame({**CATEGORY_COLUMNS, "bin": pd.cut([1, 2, 3, 4, np.nan], [0, 2, 4])})
+    frame["mixed"] = pd.Categorical([1, "a", None, 0.5, "a"], ["a", 1, 0.5])
+    data = data_of(frame)
+    assert data.categories["bin"] == Categories(("(0, 2]", "(2, 4]"), ordered=True)
+    assert data.categories["mixed"] == Categories((0.5, 1, "a"))
+    np.testing.assert_array_equal(data.X[:, 1:].T, [[0, 0, 1, 1, np.nan], [1, 2, np.nan, 0, 2]])
+
+
+def test_polars_has_no_categories_of_other_rows():
+    shop = pl.Series(SHOPS, dtype=pl.Categorical)
+    frame = pl.DataFrame({**CATEGORY_COLUMNS, "shop": shop}).filter(pl.col("query") == "q")
+    assert data_of(frame).categories == {"shop": Categories(("a", "m"))}
+
+
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_frame_of_the_data_has_them_again(data, backend):
     frame = data.to_frame(backend)
@@ -446,7 +461,7 @@ def test_codes_may_be_given_with_their_values():
         [[0.0], [1.0]], [1, 0], qid=[1, 1], feature_names=["shop"], categories={"shop": ["a", "b"]}
     )
     assert data.to_frame()["shop"].tolist() == ["a", "b"]
-    with pytest.raises(DataError, match="categories of 'shops', which is no feature"):
+    with pytest.raises(DataError, match="categories of 'shops', which is not a feature"):
         RankingData.from_arrays(
             [[0.0]], [1], qid=[1], feature_names=["shop"], categories={"shops": ["a"]}
         )

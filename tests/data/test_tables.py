@@ -16,10 +16,10 @@ from scipy import sparse
 
 from rankwright.data import tables
 from rankwright.data.ranking_data import PartsDifferError, RankingData, concatenate
-from rankwright.data.tables import Arrow, Csv, Parquet, TableWriter, Tsv
+from rankwright.data.tables import Table, TableWriter
 from rankwright.errors import DataError, UsageError
 
-FORMATS = {"csv": Csv, "tsv": Tsv, "parquet": Parquet, "arrow": Arrow}
+FORMATS = ("csv", "tsv", "parquet", "arrow")
 
 
 @pytest.fixture(params=FORMATS)
@@ -44,39 +44,39 @@ def full_data(**changes):
 
 def test_everything_comes_back_bit_for_bit(kind, tmp_path):
     path, data = tmp_path / f"t.{kind}", full_data()
-    FORMATS[kind]().write(data, path)
-    assert_same(FORMATS[kind]().read(path), data)
-    assert_same(concatenate(list(FORMATS[kind]().read_parts(path))), data)
+    Table(kind).write(data, path)
+    assert_same(Table(kind).read(path), data)
+    assert_same(concatenate(list(Table(kind).read_parts(path))), data)
 
 
 def test_the_least_comes_back_too(kind, tmp_path):
     path = tmp_path / f"t.{kind}"
     data = RankingData.from_arrays(np.array([[1.0], [-0.0]]), [0, 1], qid=[7, 5])
-    FORMATS[kind]().write(data, path)
-    assert_same(FORMATS[kind]().read(path), data)
+    Table(kind).write(data, path)
+    assert_same(Table(kind).read(path), data)
 
 
 def test_float32_comes_back(kind, tmp_path):
     path = tmp_path / f"t.{kind}"
     values = np.array([0.1, 1 / 3, 1e-45, 3.4028235e38, 16777217, np.nan], np.float32)
     data = RankingData.from_arrays(values.reshape(-1, 2), [0, 0, 0], qid=[1, 1, 1])
-    FORMATS[kind]().write(data, path)
-    assert_same(FORMATS[kind]().read(path, dtype="float32"), data)
+    Table(kind).write(data, path)
+    assert_same(Table(kind).read(path, dtype="float32"), data)
 
 
 def test_sparse_features_are_written_dense(kind, tmp_path):
     path = tmp_path / f"t.{kind}"
     X = sparse.csr_array(np.array([[0, 2.0], [0, 0], [np.nan, 0]]))
     data = RankingData.from_arrays(X, [0, 1, 0], qid=[1, 1, 2])
-    FORMATS[kind]().write(data, path)
-    assert_same(FORMATS[kind]().read(path), data)
+    Table(kind).write(data, path)
+    assert_same(Table(kind).read(path), data)
 
 
 def test_many_sparse_features_are_refused_and_nothing_is_left(kind, tmp_path):
     X = sparse.csr_array((1, 20_000))
     data = RankingData.from_arrays(X, [0], qid=[1])
     with pytest.raises(DataError, match=r"20000 columns is too wide.*'letor' or 'store'"):
-        FORMATS[kind]().write(data, tmp_path / "t")
+        Table(kind).write(data, tmp_path / "t")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,14 +84,14 @@ def test_compressed_tables_come_back(kind, tmp_path):
     data = full_data()
     for suffix in (".gz", ".xz", ".bz2"):
         path = tmp_path / f"t.{kind}{suffix}"
-        FORMATS[kind]().write(data, path)
-        assert_same(FORMATS[kind]().read(path), data)
+        Table(kind).write(data, path)
+        assert_same(Table(kind).read(path), data)
     assert gzip.decompress((tmp_path / f"t.{kind}.gz").read_bytes())
 
 
 def test_equal_data_gives_equal_bytes(kind, tmp_path):
     for name in ("a", "b"):
-        FORMATS[kind]().write(full_data(), tmp_path / f"{name}.gz")
+        Table(kind).write(full_data(), tmp_path / f"{name}.gz")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
@@ -104,8 +104,8 @@ def test_rows_that_lie_apart_are_grouped(kind, tmp_path):
         frame.to_feather(path)
     else:
         frame.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
-    (data,) = [FORMATS[kind]().read(path)]
-    (part,) = FORMATS[kind]().read_parts(path)
+    (data,) = [Table(kind).read(path)]
+    (part,) = Table(kind).read_parts(path)
     for one in (data, part):
         assert one.qid.tolist() == ["b", "a"]
         assert one.row.tolist() == [0, 2, 1]
@@ -119,10 +119,10 @@ def test_parts_hold_whole_queries_however_the_rows_are_cut(kind, tmp_path, monke
     qid = np.repeat(np.arange(len(sizes)), sizes)
     data = RankingData.from_arrays(np.arange(27.0).reshape(-1, 1), np.zeros(27), qid=qid)
     path = tmp_path / f"t.{kind}"
-    with FORMATS[kind]().open_writer(path) as writer:
+    with Table(kind).open_writer(path) as writer:
         for query in range(data.n_queries):
             writer.append(data.select([query]))
-    parts = list(FORMATS[kind]().read_parts(path))
+    parts = list(Table(kind).read_parts(path))
     assert len(parts) > 2
     assert_same(concatenate(parts), data)
 
@@ -135,7 +135,7 @@ def test_ids_have_one_type_in_all_parts(form, tmp_path, monkeypatch):
     text = "\n".join(["qid,label,x", *rows]).replace(",", separator)
     path = tmp_path / f"t.{form}"
     path.write_text(text)
-    parts = list(FORMATS[form]().read_parts(path))
+    parts = list(Table(form).read_parts(path))
     assert len(parts) > 2
     assert {part.qid.dtype.kind for part in parts} == {"U"}
 
@@ -145,31 +145,31 @@ def test_booleans_and_words_in_parts(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     rows = [f"{i},0,{['true', 'false', ''][i % 3]},{i}" for i in range(40)]
     path.write_text("\n".join(["qid,label,new,x", *rows]))
-    parts = list(Csv().read_parts(path))
+    parts = list(Table("csv").read_parts(path))
     assert len(parts) > 2
-    assert_same(concatenate(parts), Csv().read(path))
+    assert_same(concatenate(parts), Table("csv").read(path))
     path.write_text("\n".join(["qid,label,new,x", *rows, "99,0,true,abc"]))
     with pytest.raises(DataError, match=r"t\.csv: column 'x' is not numeric \(it holds 'abc'\)"):
-        list(Csv().read_parts(path))
+        list(Table("csv").read_parts(path))
 
 
 def test_ids_of_mixed_types_are_refused(kind, tmp_path):
     data = full_data(group=np.array([1, "a", 2.5], object))
     with pytest.raises(DataError, match="a column cannot be written"):
-        FORMATS[kind]().write(data, tmp_path / "t")
+        Table(kind).write(data, tmp_path / "t")
 
 
 def test_columns_can_be_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("session,stars,title,a,b,w\n1,3,one,5,6,.5\n1,0,two,7,8,1\n")
-    data = Csv().read(
+    data = Table("csv").read(
         path, qid="session", label="stars", doc_id="title", features="b,a", sample_weight="w"
     )
     assert data.X.tolist() == [[6, 5], [8, 7]]
     assert data.feature_names == ("b", "a")
     assert data.doc_id.tolist() == ["one", "two"]
     assert data.sample_weight.tolist() == [0.5, 1]
-    unlabelled = Csv().read(path, qid="session", label="", drop=["title", "stars"])
+    unlabelled = Table("csv").read(path, qid="session", label="", drop=["title", "stars"])
     assert unlabelled.y.tolist() == [0, 0]
     assert unlabelled.feature_names == ("a", "b", "w")
 
@@ -177,7 +177,7 @@ def test_columns_can_be_named(tmp_path):
 def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
     frame = pd.DataFrame({"qid": [1, 1], "label": [0, 1], "x": [1.0, 2]}, index=[10, 20])
     frame.to_parquet(tmp_path / "t.parquet")
-    assert Parquet().read(tmp_path / "t.parquet").feature_names == ("x",)
+    assert Table("parquet").read(tmp_path / "t.parquet").feature_names == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_errors_in_csv_are_sentences_with_the_file(text, sentence, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=sentence) as error:
-        Csv().read(path)
+        Table("csv").read(path)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
 
@@ -213,7 +213,7 @@ def test_foreign_bytes_are_refused(form, content, tmp_path):
     path = tmp_path / f"t.{form}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"t\.\w+ (is damaged|cannot be read)"):
-        FORMATS[form]().read(path)
+        Table(form).read(path)
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -221,13 +221,13 @@ def test_foreign_bytes_are_refused(form, content, tmp_path):
 @given(place=st.floats(0, 1), byte=st.integers(0, 255), cut=st.booleans())
 def test_a_damaged_file_gives_data_or_a_sentence(form, tmp_path, place, byte, cut):
     path = tmp_path / f"t.{form}"
-    FORMATS[form]().write(full_data(), path)
+    Table(form).write(full_data(), path)
     content = bytearray(path.read_bytes())
     at = int(place * (len(content) - 1))
     content[at] = byte
     path.write_bytes(content[:at] if cut else content)
     try:
-        found = FORMATS[form]().read(path)
+        found = Table(form).read(path)
     except DataError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
@@ -238,25 +238,25 @@ def test_a_binary_file_called_csv_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\x00\xff\xfe" * 50)
     with pytest.raises(DataError, match="not UTF-8"):
-        Csv().read(path)
+        Table("csv").read(path)
 
 
 def test_missing_files_and_folders_are_named(kind, tmp_path):
     with pytest.raises(DataError, match=r"none does not exist"):
-        FORMATS[kind]().read(tmp_path / "none")
+        Table(kind).read(tmp_path / "none")
     with pytest.raises(DataError, match=r"is a folder; a file is expected"):
-        FORMATS[kind]().read(tmp_path)
+        Table(kind).read(tmp_path)
 
 
 def test_another_dtype_is_refused(kind, tmp_path):
-    FORMATS[kind]().write(full_data(), tmp_path / "t")
+    Table(kind).write(full_data(), tmp_path / "t")
     with pytest.raises(UsageError, match="dtype must be 'float32' or 'float64', not 'int8'"):
-        FORMATS[kind]().read(tmp_path / "t", dtype="int8")
+        Table(kind).read(tmp_path / "t", dtype="int8")
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_ids_that_text_cannot_keep_are_warned_about(form, tmp_path):
-    write = FORMATS[form]().write
+    write = Table(form).write
     with pytest.warns(UserWarning, match="qid: these ids will be read back as numbers"):
         write(full_data(qid=["7", "7", "8"]), tmp_path / "t")
     days = np.array(["2024-01-01", "2024-01-01", "2024-01-02"], "datetime64[D]")
@@ -267,9 +267,9 @@ def test_ids_that_text_cannot_keep_are_warned_about(form, tmp_path):
 def test_standard_input_is_read_and_standard_output_written(monkeypatch, capfdbinary):
     csv = b"qid,label,x\n1,0,5\n1,2,6\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(csv)))
-    data = Csv().read("-")
+    data = Table("csv").read("-")
     assert data.X.ravel().tolist() == [5, 6]
-    Csv().write(data, "-")
+    Table("csv").write(data, "-")
     sys.stdout.flush()
     assert capfdbinary.readouterr().out == b'"qid","label","x"\n1,0,5\n1,2,6\n'
 
@@ -285,23 +285,23 @@ def test_types_of_parquet_columns(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "t.parquet")
-    data = Parquet().read(tmp_path / "t.parquet")
+    data = Table("parquet").read(tmp_path / "t.parquet")
     assert data.qid.tolist() == ["a", "b"]
     np.testing.assert_array_equal(data.X, [[1, 1, np.nan], [0, 3, 2], [np.nan, 2, 1]])
 
 
-@pytest.mark.parametrize("form", [Parquet, Arrow])
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_parts_end_where_queries_do(form, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
     qid = [1, 1, 1, 2, 3, 3]
     table = pa.table({"qid": qid, "label": [0.0] * 6, "f": [float(i) for i in range(6)]})
     path = tmp_path / "t"
-    if form is Parquet:
+    if form == "parquet":
         pa.parquet.write_table(table, path)
     else:
         with pa.ipc.new_file(path, table.schema) as writer:
             writer.write_table(table, max_chunksize=2)
-    parts = list(form().read_parts(path))
+    parts = list(Table(form).read_parts(path))
     assert [part.qid.tolist() for part in parts] == [[1], [2], [3]]
     assert np.concatenate([part.X[:, 0] for part in parts]).tolist() == list(range(6))
 
@@ -356,7 +356,7 @@ def test_a_feature_that_looks_like_something_else_is_warned_about():
 def read_text(tmp_path, text, separator=",", **options):
     path = tmp_path / ("t.csv" if separator == "," else "t.tsv")
     path.write_bytes(text)
-    return (Csv if separator == "," else Tsv)().read(path, **options)
+    return Table("csv" if separator == "," else "tsv").read(path, **options)
 
 
 def test_numbers_booleans_and_missing_cells(tmp_path):
@@ -424,7 +424,7 @@ def test_columns_are_read_with_ids_as_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"q,d,s,unused\n1,07,1,x\n1,8,2.5,y\n")
     roles = {"qid": "q", "doc_id": "d", "score": "s"}
-    columns = Csv().read_columns(path, lambda names: roles)
+    columns = Table("csv").read_columns(path, lambda names: roles)
     assert {role: values.tolist() for role, values in columns.items()} == {
         "qid": ["1", "1"],
         "doc_id": ["07", "8"],
@@ -434,7 +434,7 @@ def test_columns_are_read_with_ids_as_text(tmp_path):
 
 def test_blocks_of_columns_are_written_below_one_header(tmp_path):
     path = tmp_path / "t.csv"
-    with Csv().open_columns(path) as writer:
+    with Table("csv").open_columns(path) as writer:
         writer.write({"a": np.array([1, 2]), "b": np.array([0.1, 1], np.float32)})
         writer.write({"a": np.array([3]), "b": np.array([2], np.float32)})
         with pytest.raises(PartsDifferError, match="differ in column 'a'"):  # in another order
@@ -449,8 +449,8 @@ def test_blocks_of_columns_are_written_below_one_header(tmp_path):
 )
 def test_any_number_and_text_comes_back_from_text(tmp_path, values, name):
     path, array = tmp_path / "t.csv", np.array(values)
-    Csv().write_columns({"x": array, "doc_id": np.array([name] * len(values))}, path)
-    columns = Csv().read_columns(path, lambda names: {"x": "x", "doc_id": "doc_id"})
+    Table("csv").write_columns({"x": array, "doc_id": np.array([name] * len(values))}, path)
+    columns = Table("csv").read_columns(path, lambda names: {"x": "x", "doc_id": "doc_id"})
     np.testing.assert_array_equal(columns["x"], array)
     signs = [np.signbit(numbers[array == 0]).tolist() for numbers in (columns["x"], array)]
     assert signs[0] == signs[1]
