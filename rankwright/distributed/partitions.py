@@ -38,8 +38,7 @@ from rankwright.data.frames import (
     columns_of_frame,
     joined_categories,
 )
-from rankwright.data.letor import ReadOptions
-from rankwright.data.letor_parts import BlockReader, Text, stream_blocks
+from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import (
     PER_DOCUMENT,
     RankingData,
@@ -49,7 +48,6 @@ from rankwright.data.ranking_data import (
 )
 from rankwright.data.split import fold_files
 from rankwright.data.store import Store, is_store
-from rankwright.data.streams import display_name, open_bytes
 from rankwright.distributed.cluster import (
     Backend,
     Cluster,
@@ -634,7 +632,7 @@ def listed_files(
     name = names.pop()
     chosen = dict(options)
     if name == "letor" and chosen.get("zero_based", "auto") == "auto":
-        chosen["zero_based"] = _counts_from_zero(paths)
+        chosen["zero_based"] = any(Letor.starts_at_zero(path) for path in paths)
     return [str(path) for path in paths], name, chosen
 
 
@@ -660,18 +658,6 @@ def _natural_order(path: Path) -> list[Any]:
     """Sort ``part-2`` before ``part-10``."""
     words = re.split(r"(\d+)", str(path))
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
-
-
-def _counts_from_zero(paths: list[Path]) -> bool:
-    """Return whether feature ids start at 0, from the first file that has features."""
-    for path in paths:
-        reader = BlockReader(display_name(path), ReadOptions())
-        with open_bytes(path) as stream:
-            for number, block in enumerate(stream_blocks(stream, 1 << 16)):
-                reader.survey(Text(block, starts_file=number == 0))
-                if reader.base is not None:
-                    return reader.base == 0
-    return False
 
 
 # --- the maximum that some losses need -------------------------------------------------------
