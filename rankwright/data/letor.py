@@ -38,7 +38,13 @@ from scipy import sparse
 from rankwright.core.parallel import map_ranges
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data import letor_kernels as kernels
-from rankwright.data.ranking_data import PartsDifferError, RankingData, checked_sizes, group_rows
+from rankwright.data.ranking_data import (
+    FeatureIds,
+    PartsDifferError,
+    RankingData,
+    checked_sizes,
+    group_rows,
+)
 from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
 from rankwright.errors import DataError, UsageError, brief
 from rankwright.registry import EXTENSIONS
@@ -181,7 +187,7 @@ class Letor:
     @staticmethod
     def starts_at_zero(path: str | Path, *, n_jobs: int | None = None) -> bool:
         """Return whether a feature has the id 0."""
-        return _File(path, ReadOptions(n_jobs=n_jobs)).first_id == 0
+        return _File(path, ReadOptions(sparse=True, n_jobs=n_jobs)).first_id == 0
 
     @staticmethod
     def write(
@@ -417,18 +423,20 @@ class _File:
     def to_ranking_data(self, rows: _Rows, sizes: I64 | None, integers: bool) -> RankingData:
         """Group rows into queries, by ``sizes`` or else by their query ids."""
         X, y, doc_id = rows.X, rows.y, self._document_ids(rows.spans)
+        feature_ids = FeatureIds(self.first_id, self.options.zero_based == "auto")
         if sizes is not None:
-            return RankingData.from_arrays(X, y, group_sizes=sizes, doc_id=doc_id)
+            data = RankingData.from_arrays(X, y, group_sizes=sizes, doc_id=doc_id)
+            return replace(data, feature_ids=feature_ids)
         number: dict[str, int] = {}
         query = np.array([number.setdefault(name, len(number)) for name in rows.ids])
         ids = np.array(list(map(int, number)), np.int64) if integers else _strings(list(number))
         indptr = np.append(rows.starts, len(y))
         if self.options.lists == "adjacent":
-            return RankingData(X, y, indptr, ids[query], doc_id=doc_id)
+            return RankingData(X, y, indptr, ids[query], doc_id=doc_id, feature_ids=feature_ids)
         indptr, _, row = group_rows(np.repeat(query, np.diff(indptr)))
         if row is not None:
             X, y, doc_id = X[row], y[row], None if doc_id is None else doc_id[row]
-        return RankingData(X, y, indptr, ids, doc_id=doc_id, row=row)
+        return RankingData(X, y, indptr, ids, doc_id=doc_id, row=row, feature_ids=feature_ids)
 
     def _document_ids(self, spans: I64) -> AnyArray | None:
         if not self.has_comments:

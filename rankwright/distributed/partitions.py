@@ -41,6 +41,7 @@ from rankwright.data.frames import (
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import (
     PER_DOCUMENT,
+    FeatureIds,
     RankingData,
     clean_ids,
     concatenate,
@@ -70,7 +71,7 @@ class Shape:
 
     Parameters
     ----------
-    n_features, feature_names, categories, qid_column
+    n_features, feature_names, categories, qid_column, feature_ids
         As in `RankingData`.
     optional
         Names of the optional arrays that it has.
@@ -84,6 +85,7 @@ class Shape:
     feature_names: tuple[str, ...] | None
     categories: AllCategories | None
     qid_column: str | None
+    feature_ids: FeatureIds | None
     optional: tuple[str, ...]
     qid: AnyArray
     sizes: I64
@@ -99,6 +101,7 @@ def shape_of(part: RankingData | None) -> Shape | None:
         feature_names=part.feature_names,
         categories=part.categories,
         qid_column=part.qid_column,
+        feature_ids=part.feature_ids,
         optional=tuple(name for name in _OPTIONAL if getattr(part, name) is not None),
         qid=part.qid,
         sizes=part.sizes,
@@ -120,6 +123,8 @@ class Partitions:
     categories : dict from names of features to Categories, or None
     qid_column : str or None
         Name of the column of query ids.
+    feature_ids : FeatureIds or None
+        Numbering of the features in LETOR text.
 
     Examples
     --------
@@ -138,6 +143,7 @@ class Partitions:
         self.feature_names = shapes[0].feature_names
         self.categories = shapes[0].categories
         self.qid_column = shapes[0].qid_column
+        self.feature_ids = shapes[0].feature_ids
         self.n_queries = sum(len(shape.qid) for shape in shapes)
         self.n_documents = int(sum(shape.sizes.sum() for shape in shapes))
         self._shares: list[tuple[list[int], int]] = []

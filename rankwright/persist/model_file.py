@@ -95,6 +95,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     deviation = getattr(ranker, "feature_deviation_", None)
     categories = getattr(ranker, "categories_", None)
     qid_column = getattr(ranker, "qid_column_", None)
+    first_feature_id = getattr(ranker, "first_feature_id_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -111,6 +112,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         **({"packages": packages} if packages else {}),
         **({"categories": categories_to_json(categories)} if categories else {}),
         **({} if qid_column is None else {"qid_column": qid_column}),
+        **({} if first_feature_id is None else {"first_feature_id": first_feature_id}),
     }
     refuse_not_finite(model)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
@@ -143,6 +145,9 @@ def load_model(path: str | Path) -> Ranker:
         ranker.qid_column_ = receipt.get("qid_column")
         if not isinstance(ranker.qid_column_, str | None):
             raise UsageError("its column of query ids is not a name.")
+        ranker.first_feature_id_ = receipt.get("first_feature_id")
+        if ranker.first_feature_id_ not in (None, 0, 1):
+            raise UsageError("its first feature id is neither 0 nor 1.")
         if "feature_deviation" in receipt:
             ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
     except PART_ERRORS as error:
