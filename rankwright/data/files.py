@@ -68,6 +68,7 @@ def load_documents(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
     qid_column: str | None = None,
+    zero_based: bool | None = None,
     **options: Any,
 ) -> RankingData:
     """Read documents to be ranked. As `load`, but grades are not required.
@@ -80,31 +81,39 @@ def load_documents(
     n_features
         Number of features of a model without feature names.
     qid_column
-        Column of query ids in the model's training data. It is used if the table has it and ``qid``
-        is not given.
+        Column of query ids in the model's training data; used if the table has it and ``qid`` is
+        not given.
+    zero_based
+        Whether the feature ids of the model's training data start at 0; used for LETOR text if it
+        is not None.
     path, format, **options
         As for `load`.
     """
     refuse_address(path)
+    options = model_options(path, format, options, qid_column=qid_column, zero_based=zero_based)
     if _has_no_format(path, format):
         return load(path, **options)
     name = format or format_of(path)
-    options = with_query_column(path, name, qid_column, options)
     options = _for_documents(format_named(name), path, feature_names, n_features, options)
     return load(path, format=name, **options)
 
 
-def with_query_column(
+def model_options(
     path: str | Path,
     format: str | None,  # noqa: A002
-    qid_column: str | None,
     options: dict[str, Any],
+    *,
+    qid_column: str | None,
+    zero_based: bool | None,
 ) -> dict[str, Any]:
-    """Return the options of a reader, with the model's column of query ids if a table has it.
+    """Return the options of a reader, completed by what a model knows of its training data.
 
-    The columns of standard input and pipes are unknown before reading, so the model's column is
-    expected there.
+    Tables get the column of query ids if they have it. The columns of standard input and pipes are
+    unknown before reading, so the model's column is expected there. LETOR text gets the numbering
+    of the features.
     """
+    if zero_based is not None and "zero_based" not in options and _is_letor(path, format):
+        return {**options, "zero_based": zero_based}
     if qid_column is None or "qid" in options or _has_no_format(path, format):
         return options
     chosen = format_named(format or format_of(path))
@@ -130,6 +139,7 @@ def document_parts(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
     qid_column: str | None = None,
+    zero_based: bool | None = None,
     **options: Any,
 ) -> DocumentParts:
     """Read documents to be ranked in parts.
@@ -139,7 +149,7 @@ def document_parts(
 
     Parameters
     ----------
-    path, format, feature_names, n_features, qid_column, **options
+    path, format, feature_names, n_features, qid_column, zero_based, **options
         As for `load_documents`.
     """
     refuse_address(path)
@@ -151,6 +161,7 @@ def document_parts(
             feature_names=feature_names,
             n_features=n_features,
             qid_column=qid_column,
+            zero_based=zero_based,
             **options,
         )
 
@@ -159,7 +170,9 @@ def document_parts(
         chosen = format_named(name)
         if chosen.read_parts is not None and chosen.row_count is not None:
             rows = chosen.row_count(path)
-            options = with_query_column(path, name, qid_column, options)
+            options = model_options(
+                path, name, options, qid_column=qid_column, zero_based=zero_based
+            )
             options = _for_documents(chosen, path, feature_names, n_features, options)
             check_options(name, "read", options, chosen.read_options)
             parts = iter(()) if rows == 0 else chosen.read_parts(path, **options)
@@ -174,6 +187,12 @@ def _parts_or(
     first = next(parts, None)
     yield read_all() if first is None else first
     yield from parts
+
+
+def _is_letor(path: str | Path, format: str | None) -> bool:  # noqa: A002
+    if format is None and _is_fold(path):
+        return True
+    return not _has_no_format(path, format) and (format or format_of(path)) == "letor"
 
 
 def _for_documents(

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -134,6 +134,21 @@ def _is_many(query: Any) -> bool:
     return isinstance(query, slice | list) or (isinstance(query, np.ndarray) and query.ndim > 0)
 
 
+class FeatureIds(NamedTuple):
+    """Numbering of the features in LETOR text.
+
+    Parameters
+    ----------
+    first
+        Id of the first feature: 0 or 1.
+    is_inferred
+        Whether the file decided this instead of the caller. A file without id 0 may be wrong.
+    """
+
+    first: int
+    is_inferred: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """The documents of one query of a `RankingData`.
@@ -206,6 +221,8 @@ class RankingData(ByQuery[Query]):
     qid_column : str or None
         Name of the column of query ids in the frame or table that the data came from. A ranker
         fitted to the data finds the queries of later frames by it.
+    feature_ids : FeatureIds or None
+        Numbering of the features if the data was read from LETOR text.
 
     Examples
     --------
@@ -231,6 +248,7 @@ class RankingData(ByQuery[Query]):
     row: I64 | None = None
     categories: AllCategories | None = None
     qid_column: str | None = None
+    feature_ids: FeatureIds | None = None
 
     # --- building ----------------------------------------------------------------------------
 
@@ -666,6 +684,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         feature_names=parts[0].feature_names,
         categories=categories,
         qid_column=parts[0].qid_column,
+        feature_ids=parts[0].feature_ids,
         **{name: joined(name) for name in _ROW_ARRAYS},
     )
 

@@ -88,6 +88,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     deviation = getattr(ranker, "feature_deviation_", None)
     categories = getattr(ranker, "categories_", None)
     qid_column = getattr(ranker, "qid_column_", None)
+    first_feature_id = getattr(ranker, "first_feature_id_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -104,6 +105,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         **({"packages": packages} if packages else {}),
         **({"categories": categories_to_json(categories)} if categories else {}),
         **({} if qid_column is None else {"qid_column": qid_column}),
+        **({} if first_feature_id is None else {"first_feature_id": first_feature_id}),
     }
     refuse_not_finite(model)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
@@ -143,6 +145,9 @@ def load_model(path: str | Path) -> Ranker:
             raise UsageError("learning curves must be numbers.")
         ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = best, digest, curve
         ranker.qid_column_ = qid_column
+        ranker.first_feature_id_ = receipt.get("first_feature_id")
+        if ranker.first_feature_id_ not in (None, 0, 1):
+            raise UsageError("the first feature id must be 0 or 1.")
         if "feature_deviation" in receipt:
             deviation = np.array(restored(receipt["feature_deviation"]), np.float64)
             if deviation.shape != (saved.n_features,):
