@@ -108,7 +108,7 @@ def propensity_options(path: str | None, estimator: str) -> dict[str, Any]:
         return {}
     if estimator != "pbm":
         raise UsageError(f"--propensity is for the estimator pbm, not for {estimator}.")
-    from rankwright.data.propensity import Propensity
+    from rankwright.clicks.position_bias import Propensity
 
     return {"propensity": Propensity.load(path)}
 

@@ -236,8 +236,8 @@ def _load_clicks(path: str, features: RankingData, read: list[str] | None) -> Cl
 
 def _propensity(what: str | None, log: ClickLog, n_jobs: int | None) -> Any:
     """Return what `Ranker.fit` takes."""
+    from rankwright.clicks.position_bias import Propensity
     from rankwright.clicks.propensity import METHODS, estimate_propensity
-    from rankwright.data.propensity import Propensity
 
     if what is None or what == "joint":
         return "joint"

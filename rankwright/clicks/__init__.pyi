@@ -24,7 +24,6 @@ from .interleaving_score import plot_interleaving as plot_interleaving
 from .interleaving_score import score_interleaving as score_interleaving
 from .logs import ClickLog as ClickLog
 from .logs import Interleaving as Interleaving
-from .logs import Propensity as Propensity
 from .logs import concatenate_logs as concatenate_logs
 from .logs import load_log as load_log
 from .logs import save_log as save_log
@@ -38,6 +37,7 @@ from .policy_evaluation import PolicyComparison as PolicyComparison
 from .policy_evaluation import SupportError as SupportError
 from .policy_evaluation import compare_policies as compare_policies
 from .policy_evaluation import evaluate_policy as evaluate_policy
+from .position_bias import Propensity as Propensity
 from .propensity import estimate_propensity as estimate_propensity
 from .rates import DCTR as DCTR
 from .rates import GCTR as GCTR

@@ -5,4 +5,3 @@ from rankwright.data.click_files import save_log as save_log
 from rankwright.data.click_log import ClickLog as ClickLog
 from rankwright.data.click_log import Interleaving as Interleaving
 from rankwright.data.click_log import concatenate_logs as concatenate_logs
-from rankwright.data.propensity import Propensity as Propensity
