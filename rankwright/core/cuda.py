@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numba import config, float64
-from numba.core.errors import NumbaError
+from numba.errors import NumbaError
 
 from rankwright.core import team as one_member
 from rankwright.core.jit import is_kernel
