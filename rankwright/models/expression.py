@@ -8,8 +8,8 @@ fitness less ``parsimony`` for each node; the smaller wins among equals. A child
 two parents or a mutation of one (`koza1992genetic`). A child that is already in its generation is
 sampled again, so that no formula takes the generation over.
 
-In each new formula, operations on numbers are computed first. A formula that occurs again is not
-evaluated again.
+Each new formula is simplified (`rankwright.models.formula`), so that the limits count only nodes
+with an effect and a formula that occurs again is not evaluated again.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from rankwright.models.formula import (
     Formula,
     columns_of,
     depth,
-    fold_numbers,
     formula_values,
     from_json,
     is_leaf,
     limited_columns,
     parts_of,
+    simplify,
     size,
     text,
 )
@@ -312,8 +312,8 @@ class Expression(ModelPart):
         return self._within_limits(mutant) or a
 
     def _within_limits(self, formula: Formula) -> Formula | None:
-        """Return the formula with its numbers folded, or None if it breaks a limit."""
-        formula = fold_numbers(formula)
+        """Return the simplified formula, or None if it breaks a limit."""
+        formula = simplify(formula)
         fits = (
             size(formula) <= self.max_nodes
             and depth(formula) <= self.max_depth

@@ -1,4 +1,4 @@
-"""Formulas over features: printed, evaluated, and written as JSON.
+"""Formulas over features: simplified, printed, evaluated, and written as JSON.
 
 A formula is ``("x", column)``, ``("c", number)``, ``(function, f)`` or ``(operator, f, g)``:
 
@@ -30,6 +30,7 @@ FEATURE, NUMBER = "x", "c"
 LIMIT = 1e100
 MOST_DEPTH = 100
 
+_SYMMETRIC = ("+", "*", "min", "max")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
 _ROWS = 1 << 13  # rows evaluated at a time; their values fit the second cache
 
@@ -91,16 +92,73 @@ def columns_of(formula: Formula) -> list[int]:
     return sorted({part[1] for part in parts_of(formula) if part[0] == FEATURE})
 
 
-def fold_numbers(formula: Formula) -> Formula:
-    """Return the formula with all operations on numbers computed."""
-    if formula[0] == FEATURE:
-        return formula
+# --- simplifying -----------------------------------------------------------------------------
+
+
+def simplify(formula: Formula) -> Formula:
+    """Return a shorter formula with the same values, except for the rounding of merged numbers.
+
+    Operations on numbers are computed, operations without an effect are removed (f - f, f * 1,
+    f / f, neg neg f, min(f, f)), and f + g and g + f become the same formula.
+    """
     if formula[0] == NUMBER:
         return (NUMBER, float(_limited(formula[1])))
-    parts = [fold_numbers(part) for part in formula[1:]]
+    if formula[0] == FEATURE:
+        return formula
+    return _simple(formula[0], *map(simplify, formula[1:]))
+
+
+def _simple(op: str, *parts: Formula) -> Formula:
+    """Return ``op`` of simple parts as a simple formula."""
     if all(part[0] == NUMBER for part in parts):
-        return (NUMBER, float(_OPERATIONS[formula[0]](*(np.float64(c) for _, c in parts))))
-    return (formula[0], *parts)
+        return (NUMBER, float(_OPERATIONS[op](*(np.float64(part[1]) for part in parts))))
+    if op in _SYMMETRIC:  # one order of writing, numbers last
+        parts = tuple(sorted(parts, key=lambda part: (part[0] == NUMBER, part)))
+    formula: Formula = (op, *parts)
+    match formula:
+        case "neg", ("neg", x):
+            return x  # type: ignore[no-any-return]
+        case "neg", ("-", x, y):
+            return _simple("-", y, x)
+        case "neg", ("*", x, ("c", _) as number):
+            return _simple("*", x, _simple("neg", number))
+        case "log1p" | "sqrt", ("neg", x):
+            return (op, x)
+        case "min" | "max", a, b if a == b or (a[0] == op and b in a[1:]):
+            return a  # type: ignore[no-any-return]
+        case "min" | "max", a, b if b[0] == op and a in b[1:]:
+            return b  # type: ignore[no-any-return]
+        case "+", a, ("c", 0.0):
+            return a  # type: ignore[no-any-return]
+        case "+", ("+", x, ("c", _) as number), ("c", _) as b:
+            return _simple("+", x, _simple("+", number, b))
+        case "+", a, ("neg", x):
+            return _simple("-", a, x)
+        case "+", ("neg", x), b:
+            return _simple("-", b, x)
+        case "+", a, b if a == b:
+            return _simple("*", a, (NUMBER, 2.0))
+        case "-", a, b if a == b:
+            return (NUMBER, 0.0)
+        case "-", ("c", 0.0), b:
+            return _simple("neg", b)
+        case "-", a, ("c" | "neg", _) as b:
+            return _simple("+", a, _simple("neg", b))
+        case "*", _, ("c", 0.0):
+            return (NUMBER, 0.0)
+        case "*" | "/", a, ("c", 1.0):
+            return a  # type: ignore[no-any-return]
+        case "*", a, ("c", -1.0):
+            return _simple("neg", a)
+        case "*", ("*", x, ("c", _) as number), ("c", _) as b:
+            return _simple("*", x, _simple("*", number, b))
+        case "*", ("neg", x), ("c" | "neg", _) as b:
+            return _simple("*", x, _simple("neg", b))
+        case "/", ("neg", x), ("neg", y):
+            return _simple("/", x, y)
+        case "/", a, b if a == b or b == (NUMBER, 0.0):
+            return (NUMBER, 1.0)
+    return formula
 
 
 # --- printing --------------------------------------------------------------------------------

