@@ -24,8 +24,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
-from numba import config, float64
-from numba.errors import NumbaError
+from numba import config, errors, float64
 
 from rankwright.core import team as one_member
 from rankwright.core.jit import is_kernel
@@ -267,7 +266,7 @@ def compiling() -> Iterator[None]:
     """Raise `IncompatibleError` where Numba cannot compile a kernel for the GPU."""
     try:
         yield
-    except (NumbaError, KeyError, NotImplementedError) as error:
+    except (errors.NumbaError, KeyError, NotImplementedError) as error:
         last = (str(error).strip() or type(error).__name__).splitlines()[-1]
         raise IncompatibleError(f"it does not compile for a GPU ({last})") from error
 
