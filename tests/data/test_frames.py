@@ -20,6 +20,7 @@ from rankwright.data.frames import (
     frame_columns,
     frame_of_data,
     ids_of_text,
+    match_columns,
 )
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.data.store import Store
@@ -292,6 +293,15 @@ def test_an_empty_name_says_that_there_is_no_such_column():
     roles, features = chosen(["qid", "x", "weight"], label="", sample_weight="")
     assert roles == {"qid": "qid"}
     assert features == ["x", "weight"]
+
+
+def test_the_first_usual_name_is_used_if_users_cannot_specify_columns():
+    usual = {"qid": ("qid", "query")}
+    assert match_columns(["Query", " QID "], usual) == {"qid": " QID "}
+    with pytest.raises(DataError, match=r"'Query' and ' QID ' could each be the qid; specify it"):
+        match_columns(["Query", " QID "], usual, {})
+    with pytest.raises(DataError, match=r"no query id column found.*'x'\. Rename one of them\."):
+        match_columns(["x"], usual, required=usual)
 
 
 def test_two_candidates_are_asked_about():
