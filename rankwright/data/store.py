@@ -341,6 +341,7 @@ class _Column:
         self._write_header("xb")
         for block in np.array_split(values, 1 + values.nbytes // _BLOCK_BYTES):
             self.append(block.astype(dtype))
+        del values, block  # Windows cannot delete mapped files
         previous.unlink()
 
     def finish(self) -> None:

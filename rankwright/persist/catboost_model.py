@@ -1,4 +1,4 @@
-"""CatBoost's models in JSON, symmetric trees or others, as trees that score as CatBoost does.
+"""Read models of CatBoost from JSON, with symmetric or other trees, with the same scores.
 
 A split sends x right where x > border, in float32; leaves are added in double precision, then
 multiplied by a scale, and a bias is added. The file has no gains of splits: they are computed from
@@ -25,68 +25,67 @@ _NAN = {"AsIs": EXACT_LEFT, "AsFalse": EXACT_LEFT, "AsTrue": EXACT_RIGHT}
 
 def read_catboost(content: bytes) -> ImportedModel:
     """Return the model of a file that CatBoost saved with ``format="json"``."""
-    found = json.loads(content)
-    scale, biases = found["scale_and_bias"]
+    model = json.loads(content)
+    scale, biases = model["scale_and_bias"]
     biases = biases if isinstance(biases, list) else [biases]
     if len(biases) > 1:
         raise _several()
-    features = _Features(found["features_info"])
-    symmetric = found.get("oblivious_trees")
-    made = (
+    features = _Features(model["features_info"])
+    symmetric = model.get("oblivious_trees")
+    trees = (
         [_symmetric(tree, features) for tree in symmetric]
         if symmetric is not None
-        else [_nested(tree, features) for tree in found["trees"]]
+        else [_nested(tree, features) for tree in model["trees"]]
     )
     forest = Forest.of_trees(
         features.width,
-        made,
+        trees,
         scale=float(scale),
         offset=float(biases[0]) if biases else 0.0,
-        n_rounds=len(made),
+        n_rounds=len(trees),
     )
     forest.validate()
     return ImportedModel(
         library="CatBoost",
-        objective=_objective(found.get("model_info", {})),
+        objective=_objective(model.get("model_info", {})),
         model=forest,
         names=features.names,
-        rounds=len(made),
+        rounds=len(trees),
     )
 
 
 class _Features:
-    """The float features of a model: their columns, and where missing values of each go."""
+    """Columns of the float features of a model, and the direction of their missing values."""
 
     def __init__(self, info: Mapping[str, Any]) -> None:
-        every = [one for kind in info.values() if isinstance(kind, list) for one in kind
-                 if isinstance(one, dict) and "flat_feature_index" in one]  # fmt: skip
-        columns = [int(one["flat_feature_index"]) for one in every]
+        features = [feature for kind in info.values() if isinstance(kind, list) for feature in kind
+                    if isinstance(feature, dict) and "flat_feature_index" in feature]  # fmt: skip
+        columns = [int(feature["flat_feature_index"]) for feature in features]
         self.width = max(columns, default=0) + 1
         if not 0 < self.width < 1 << 24 or min(columns, default=0) < 0:
             raise DataError("its features have no columns.")
-        named = {int(one["flat_feature_index"]): str(one.get("feature_id", "")) for one in every}
-        ids = [named.get(column) or str(column) for column in range(self.width)]
-        self.names = distinct_names(ids) if any(named.values()) else None
-        self._known: dict[int, tuple[int, int]] = {}
-        for one in info.get("float_features") or []:
-            treatment = str(one.get("nan_value_treatment", "AsIs"))
-            rule = _NAN[treatment]
-            self._known[int(one["feature_index"])] = int(one["flat_feature_index"]), rule
+        name_of = dict(zip(columns, (str(f.get("feature_id", "")) for f in features), strict=True))
+        names = [name_of.get(column) or str(column) for column in range(self.width)]
+        self.names = distinct_names(names) if any(name_of.values()) else None
+        self._floats: dict[int, tuple[int, int]] = {}
+        for feature in info.get("float_features") or []:
+            rule = _NAN[str(feature.get("nan_value_treatment", "AsIs"))]
+            self._floats[int(feature["feature_index"])] = int(feature["flat_feature_index"]), rule
 
-    def split(self, one: Mapping[str, Any]) -> tuple[int, int, float]:
+    def split(self, split: Mapping[str, Any]) -> tuple[int, int, float]:
         """Return the column, rule and border of a split."""
-        if one.get("split_type", "FloatFeature") != "FloatFeature":
+        if split.get("split_type", "FloatFeature") != "FloatFeature":
             raise IncompatibleError(
-                f"it splits on a feature of the kind {quoted(one['split_type'])}: only numeric "
+                f"it splits on a feature of the kind {quoted(split['split_type'])}: only numeric "
                 "features can be imported; encode categories and text as numbers before training."
             )
-        column, rule = self._known[int(one["float_feature_index"])]
-        return column, rule, float(one["border"])
+        column, rule = self._floats[int(split["float_feature_index"])]
+        return column, rule, float(split["border"])
 
 
 def _several() -> IncompatibleError:
     return IncompatibleError(
-        "it has several scores for each document, one for each class, where a ranking needs one; "
+        "it has several scores for each document, one for each class; a ranking needs one; "
         "train with a ranking, regression or binary objective."
     )
 
@@ -98,7 +97,7 @@ def _objective(info: Mapping[str, Any]) -> str:
 
 
 def _symmetric(tree: Mapping[str, Any], features: _Features) -> Forest:
-    """Split k decides bit k of the number of the leaf; the last one is the root here."""
+    """Return a symmetric tree. Split k decides bit k of a leaf's number; the last is the root."""
     splits = [features.split(one) for one in tree.get("splits") or []]
     d = len(splits)
     value = np.array(tree["leaf_values"], np.float64)
@@ -111,7 +110,7 @@ def _symmetric(tree: Mapping[str, Any], features: _Features) -> Forest:
         raise DataError("a tree has lists of different lengths.")
     level = np.repeat(np.arange(d), 1 << np.arange(d))  # of each split, from the root
     column, rule, border = (
-        np.array([one[k] for one in splits[::-1]], kind)[level]
+        np.array([split[k] for split in splits[::-1]], kind)[level]
         for k, kind in enumerate((np.int64, np.int64, np.float32))
     )
     inner = (1 << d) - 1
@@ -135,12 +134,12 @@ def _symmetric(tree: Mapping[str, Any], features: _Features) -> Forest:
 
 
 def _nested(tree: Mapping[str, Any], features: _Features) -> Forest:
-    """Return a tree whose splits hold one another."""
+    """Return a tree of nested splits."""
     nodes: list[Mapping[str, Any]] = [tree]
     splits: dict[int, tuple[int, int, float]] = {}
     left: list[int] = []
     right: list[int] = []
-    for node in nodes:  # which grows
+    for node in nodes:  # the list grows during the loop
         if "split" in node:
             splits[len(left)] = features.split(node["split"])
             left.append(len(nodes))

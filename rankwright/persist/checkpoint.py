@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: a folder from which a killed run continues and ends with the same bytes.
+"""Checkpoints: a folder from which a killed fit continues, with the same bytes at the end.
 
 The folder contains ``receipt.json``, which describes the run, and numbered safetensors files. Each
 file contains the state of the run after a round; the last two are kept. Its name ends with a digest
@@ -45,7 +45,7 @@ _LOCK = "lock"
 _FILE = re.compile(r"state-(\d{6,})-[0-9a-f]{16}\.safetensors")
 _PARTIAL = re.compile(r"\.(state-|receipt\.json).*\.partial")
 _ROUND = "checkpoint.round"
-_STATES = 2  # number of states that are kept
+_STATES = 2  # number of states in the folder
 
 
 @dataclass
@@ -66,8 +66,8 @@ class Checkpoint:
     --------
     >>> import rankwright as rw
     >>> data = rw.load("digits/train", queries=8, documents=12)
-    >>> kept = rw.Checkpoint("run", every=5, resume=True)
-    >>> ranker = rw.GBDT(n_estimators=20).fit(data, checkpoint=kept)
+    >>> checkpoint = rw.Checkpoint("run", every=5, resume=True)
+    >>> ranker = rw.GBDT(n_estimators=20).fit(data, checkpoint=checkpoint)
     """
 
     folder: str | Path
@@ -75,7 +75,7 @@ class Checkpoint:
     resume: bool = False
     _last: int = field(default=0, init=False, repr=False)
     _number: int = field(default=0, init=False, repr=False)
-    _kept: list[Path] = field(default_factory=list, init=False, repr=False)
+    _paths: list[Path] = field(default_factory=list, init=False, repr=False)
     _unlock: Any = field(default=None, init=False, repr=False, compare=False)
 
     def check(self) -> None:
@@ -104,7 +104,7 @@ class Checkpoint:
         make_folder(folder)
         self._take_lock(folder / _LOCK)
         self._last = self._number = 0
-        self._kept, state = [], None
+        self._paths, state = [], None
         if (folder / _RECEIPT).exists():
             check_same(folder, read_receipt(folder / _RECEIPT), receipt)
             state = self._last_complete()
@@ -113,14 +113,14 @@ class Checkpoint:
                 if number > self._number:
                     path.unlink()
                 else:
-                    self._kept.append(path)
+                    self._paths.append(path)
             for path in folder.iterdir():  # of a run that was killed while writing
                 if _PARTIAL.fullmatch(path.name):
                     path.unlink()
         if state is None:
             try:
                 _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
-            except DataError:  # its message promises that nothing is left in the folder
+            except DataError:  # its message promises that the folder contains nothing new
                 with suppress(OSError):
                     (folder / _LOCK).unlink()
                     if is_new:
@@ -146,10 +146,10 @@ class Checkpoint:
         )
         path = Path(self.folder) / f"state-{self._number:06d}-{_digest(content)}.safetensors"
         _write(path, content)
-        self._kept.append(path)
+        self._paths.append(path)
         with _as_data_error(Path(self.folder)):
-            while len(self._kept) > _STATES:
-                self._kept.pop(0).unlink(missing_ok=True)
+            while len(self._paths) > _STATES:
+                self._paths.pop(0).unlink(missing_ok=True)
         self._last = t
 
     def end(self) -> None:
@@ -225,7 +225,7 @@ def _write(path: Path, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-    if os.name != "posix":  # where a folder cannot be opened
+    if os.name != "posix":  # folders cannot be opened there
         return
     with _as_data_error(path):  # the name is on disk before an older file is deleted
         folder = os.open(path.parent, os.O_RDONLY)
@@ -271,7 +271,7 @@ def run_receipt(
         "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "init_model": None if start is None else _digest_of_model(start),
     }
-    # The form in which it will be read from the file.
+    # As it is read from the file later.
     decoded: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return decoded
 

@@ -1,4 +1,4 @@
-"""What the readers of other libraries' models return."""
+"""Models as returned by the readers of other libraries' files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ImportedModel:
     Attributes
     ----------
     library, objective : str
-        By their own names.
+        Names of the library and its objective.
     model : fitted model
     names : tuple of str or None
-        The features in the order of the columns; None where they have no names.
+        Names of the features in the order of the columns; None if they have no names.
     rounds : int
         Number of boosting iterations.
     categories : mapping from names to Categories, or None
-        Of features that were columns of the type category, in the codes of the library.
+        Values of categorical features, in the order of the codes of the library.
     """
 
     library: str
@@ -37,22 +37,22 @@ class ImportedModel:
     categories: Mapping[str, Categories] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a model that gives every document the same score."""
+        """Raise for a model without trees, which gives all documents the same score."""
         if not self.rounds:
             raise IncompatibleError("it has no tree; train it for one round or more.")
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of features, of which no two may be the same."""
-    name, often = Counter(names).most_common(1)[0]
-    if often > 1:
-        raise DataError(f"{often} of its features are called {quoted(name)}.")
+    """Return the names of features, which must be different."""
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{count} of its features are called {quoted(name)}.")
     return tuple(names)
 
 
 def category_list(values: Sequence[Any], *, ordered: bool = False) -> Categories:
-    """Return the categories that a file lists by code; they are texts, numbers or booleans."""
-    plain = all(isinstance(value, bool | int | float | str) for value in values)
-    if not plain or len(set(values)) < len(values):
-        raise DataError("the categories of a feature are no list of different values.")
+    """Return the categories in a file, in the order of their codes: text, numbers or booleans."""
+    is_plain = all(isinstance(value, bool | int | float | str) for value in values)
+    if not is_plain or len(set(values)) < len(values):
+        raise DataError("the categories of a feature must be a list of different values.")
     return Categories(tuple(values), ordered)

@@ -1,4 +1,4 @@
-"""LightGBM's model text as a `Forest`.
+"""Read LightGBM's model text as a `Forest`.
 
 If the model was trained on a pandas frame, the text lists the categories of each column of the type
 category, in the order of the columns, but not the columns, which the user must name. LightGBM
@@ -28,19 +28,19 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
     ``frame_columns`` are the names of the columns of the type category.
     """
     text = content.decode().replace("\r\n", "\n")
-    head, _, rest = text.partition("\nTree=")
+    head, _, body = text.partition("\nTree=")
     lines = dict(line.partition("=")[::2] for line in head.splitlines())
-    if "\nend of trees" not in (rest or head):
+    if "\nend of trees" not in (body or head):
         raise DataError("it ends before its last tree.")
     if int(lines["num_tree_per_iteration"]) != 1:
         raise IncompatibleError(
-            f"it has {lines['num_class']} scores for each document, one for each class, where a "
+            f"it has {lines['num_class']} scores for each document, one for each class; a "
             "ranking needs one; train with a ranking, regression or binary objective."
         )
     blocks = tree_blocks(text)
     sizes = lines.get("tree_sizes", "").split()
     if len(blocks) != len(sizes):
-        raise DataError(f"it has {len(blocks)} trees, and its first lines say {len(sizes)}.")
+        raise DataError(f"it has {len(blocks)} trees, and its header declares {len(sizes)}.")
     width = int(lines["max_feature_idx"]) + 1
     names = lines["feature_names"].split()
     if not 0 < width == len(names):

@@ -78,9 +78,9 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         name = registry.name_of(kind, type(part))
         if name is None:
             raise UsageError(
-                f"{type(part).__name__} has no registered name, by which a file could find it "
-                f"again; announce it as an entry point of the group rankwright.{kind}, or save "
-                f"what was fitted in your own way. ({what}s of Rankwright itself have one.)"
+                f"{type(part).__name__} has no registered name, which a model file needs; announce "
+                f"it as an entry point of the group rankwright.{kind}, or save the "
+                f"fitted {what} in another way."
             )
         if (package := registry.package_of(kind, name)) is not None:
             packages[what] = package
@@ -234,8 +234,8 @@ def _name_of(function: Any) -> str:
         return function.name
     if isinstance(function, Metric):
         return f"the metric {function!r}"
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"the function {named.__module__}.{named.__qualname__}"
+    source = function if hasattr(function, "__qualname__") else type(function)
+    return f"the function {source.__module__}.{source.__qualname__}"
 
 
 def restored(value: Any) -> Any:

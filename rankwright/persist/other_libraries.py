@@ -1,7 +1,7 @@
-"""Models of LightGBM, XGBoost and CatBoost as fitted rankers: from their files or their objects.
+"""Import models of LightGBM, XGBoost and CatBoost, from files or objects, as fitted rankers.
 
-Nothing is unpickled and none of the libraries is needed for a file. What is read is checked before
-it is scored, since kernels check no bounds.
+Nothing is unpickled. Files do not need the libraries, except ``.ubj`` files of XGBoost. Models are
+checked before scoring, because kernels check no bounds.
 """
 
 from __future__ import annotations
@@ -32,39 +32,38 @@ _BEGINNINGS = (
     (rb'\s*\{\s*"(features_info|oblivious_trees|ctr_data|scale_and_bias|model_info)"', "CatBoost"),
     (rb'\s*\{\s*"trees"\s*:\s*\[\s*\{\s*"(left|right|split|value|weight)"', "CatBoost"),
 )
-_FAULTS = (
+_ERRORS = (
     KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
 
 
 def library_of(path: str | Path) -> str | None:
-    """Return the library whose model a file holds, by its first bytes; None where it is another."""
+    """Return the library of a model file, by its first bytes; None for other files."""
     try:
         with Path(path).open("rb") as stream:
             first = stream.read(_FIRST_BYTES)
     except OSError:
         return None
-    return next((name for known, name in _BEGINNINGS if re.match(known, first)), None)
+    return next((name for pattern, name in _BEGINNINGS if re.match(pattern, first)), None)
 
 
 def read_other(path: str | Path) -> ImportedModel | None:
-    """Return the model of a file of another library; None where the file is none."""
+    """Return the model of a file of another library; None for other files."""
     library = library_of(path)
     if library is None:
         return None
     try:
         return _reader(library)(Path(path).read_bytes())
-    except (RankwrightError, *_FAULTS) as fault:
-        raise _refused(str(path), library, fault) from None
+    except (RankwrightError, *_ERRORS) as error:
+        raise _import_error(str(path), library, error) from None
 
 
 def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Ranker:
     """Return a model of LightGBM, XGBoost or CatBoost as a fitted ranker.
 
-    It scores as the library does, to the last bit: ``predict`` gives what the library calls raw
-    scores (margins), which for ranking and regression objectives are its predictions. Its trees
-    are those that the object's own ``predict`` takes, up to the best iteration where it stops
-    there.
+    The scores are equal to the scores of the library, bit for bit: ``predict`` returns raw scores
+    (margins), which are the predictions of ranking and regression objectives. The number of trees
+    is as in ``predict`` of the library, for example up to the best iteration.
 
     Parameters
     ----------
@@ -86,17 +85,17 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
     """
     if isinstance(model, str | Path):
         raise UsageError("import_model takes a fitted object; rankwright.load_model reads a file.")
-    for package, (library, taken) in _OBJECTS.items():
+    for package, (library, read) in _OBJECTS.items():
         if package in _packages(model):
             if categories is not None and library != "LightGBM":
                 raise UsageError(
-                    f"categories= is for models of LightGBM; one of {library} holds its own."
+                    f"categories= is for models of LightGBM; models of {library} contain theirs."
                 )
-            more = {} if categories is None else {"frame_columns": list(categories)}
+            options = {} if categories is None else {"frame_columns": list(categories)}
             try:
-                return as_ranker(taken(model, **more))
-            except (RankwrightError, *_FAULTS) as fault:
-                raise _refused(f"this {type(model).__name__}", library, fault) from None
+                return as_ranker(read(model, **options))
+            except (RankwrightError, *_ERRORS) as error:
+                raise _import_error(f"this {type(model).__name__}", library, error) from None
     raise UsageError(
         "import_model takes a fitted model of LightGBM, XGBoost or CatBoost, not "
         f"{type(model).__name__}."
@@ -104,12 +103,12 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
 
 
 def is_importable(model: Any) -> bool:
-    """Whether an object is one of those that `import_model` takes."""
+    """Return whether `import_model` supports an object."""
     return not _packages(model).isdisjoint(_OBJECTS)
 
 
 def _packages(model: Any) -> set[str]:
-    """Return the packages that the classes of an object come from; none is imported for it."""
+    """Return the packages of the classes of an object, without imports."""
     return {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
 
 
@@ -117,18 +116,18 @@ def as_ranker(imported: ImportedModel) -> Ranker:
     """Return an imported model as a fitted ranker."""
     from rankwright.models.imported_trees import ImportedTrees
 
-    part = ImportedTrees(imported.library, imported.objective)
-    made: Ranker = registry.resolve("rankers", "ranker")(loss=None, model=part)
-    give_model(made, imported.model, best_iteration=imported.rounds)
+    trees = ImportedTrees(imported.library, imported.objective)
+    ranker: Ranker = registry.resolve("rankers", "ranker")(loss=None, model=trees)
+    give_model(ranker, imported.model, best_iteration=imported.rounds)
     if imported.names is not None:
-        made.feature_names_in_ = np.array(imported.names, object)
+        ranker.feature_names_in_ = np.array(imported.names, object)
     if imported.categories:
-        made.categories_ = dict(imported.categories)
-    return made
+        ranker.categories_ = dict(imported.categories)
+    return ranker
 
 
 def give_model(ranker: Ranker, model: FittedModel, *, best_iteration: int) -> None:
-    """Make a ranker one that was fitted, with a model that came from elsewhere."""
+    """Set the learned attributes of a ranker to a model that was fitted by other software."""
     ranker.model_ = model
     ranker.n_features_in_ = model.n_features
     ranker.data_digest_ = ""
@@ -151,13 +150,13 @@ def _reader(library: str) -> Callable[..., ImportedModel]:
     return read_catboost
 
 
-def _refused(what: str, library: str, fault: Exception) -> RankwrightError:
-    """Return the one sentence on a model that cannot be imported."""
-    if isinstance(fault, IncompatibleError):
-        return IncompatibleError(f"{what} is a model of {library} that cannot be imported: {fault}")
-    if isinstance(fault, UsageError | MissingExtraError):
-        return fault
-    reason = f"{fault}" if isinstance(fault, RankwrightError) else f"{type(fault).__name__} {fault}"
+def _import_error(what: str, library: str, error: Exception) -> RankwrightError:
+    """Return the error for a model that cannot be imported."""
+    if isinstance(error, IncompatibleError):
+        return IncompatibleError(f"{what} is a model of {library} that cannot be imported: {error}")
+    if isinstance(error, UsageError | MissingExtraError):
+        return error
+    reason = str(error) if isinstance(error, RankwrightError) else f"{type(error).__name__} {error}"
     return ModelFileError(
         f"{what} is a model of {library} that is damaged, or of another version: "
         f"{reason[:200].rstrip('.')}; save it again with {library}."
@@ -168,7 +167,7 @@ def _refused(what: str, library: str, fault: Exception) -> RankwrightError:
 
 
 def _from_lightgbm(model: Any, frame_columns: Sequence[str] | None = None) -> ImportedModel:
-    if not hasattr(model, "model_to_string"):  # of scikit-learn's interface
+    if not hasattr(model, "model_to_string"):  # the scikit-learn interface
         if not model.__sklearn_is_fitted__():
             raise _not_fitted(model)
         model = model.booster_
@@ -180,13 +179,13 @@ def _from_xgboost(model: Any) -> ImportedModel:
     from rankwright.persist.xgboost_model import model_of
 
     booster, rounds = model, None
-    if hasattr(model, "get_booster"):  # of scikit-learn's interface
+    if hasattr(model, "get_booster"):  # the scikit-learn interface
         if not model.__sklearn_is_fitted__():
             raise _not_fitted(model)
         if not np.isnan(model.missing):
             raise UsageError(
-                f"this {type(model).__name__} takes {model.missing} for a missing value, which a "
-                "ranker does not; train it on data with NaN in its place."
+                f"this {type(model).__name__} uses {model.missing} for missing values, and rankers "
+                "use NaN; train it on data with NaN instead."
             )
         booster = model.get_booster()
         best = booster.attr("best_iteration")
@@ -201,9 +200,9 @@ def _from_catboost(model: Any) -> ImportedModel:
         path = Path(folder) / "model.json"
         try:
             model.save_model(str(path), format="json")
-        except Exception as fault:  # of categories, whose tables it cannot write without data
+        except Exception as error:  # tables of categories cannot be written without data
             raise IncompatibleError(
-                f"CatBoost cannot write it as JSON ({str(fault).splitlines()[-1][:120]}); train on "
+                f"CatBoost cannot write it as JSON ({str(error).splitlines()[-1][:120]}); train on "
                 "numeric features."
             ) from None
         return _reader("CatBoost")(path.read_bytes())

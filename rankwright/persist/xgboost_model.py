@@ -1,4 +1,4 @@
-"""XGBoost's models, from JSON or UBJSON, as trees that score as XGBoost does.
+"""Read models of XGBoost from JSON or UBJSON as trees with the same scores.
 
 Leaves are float32 and are added in single precision to the base score; a split sends x left if
 x < threshold, in float32. The listed categories of a categorical split go right.
@@ -33,7 +33,7 @@ _SAME = {
     "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror",
     "binary:hinge",
 }  # fmt: skip
-_MOST_CATEGORIES = 1 << 24  # of XGBoost
+_MAX_CATEGORIES = 1 << 24  # of XGBoost
 _CONVERT = """
 import sys, xgboost
 content = bytearray(sys.stdin.buffer.read())
@@ -84,7 +84,7 @@ def model_of(file: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     base = [float(part) for part in str(shape["base_score"]).strip("[]").split(",")]
     if int(shape.get("num_class", 0)) > 1 or int(shape.get("num_target", 1)) > 1 or len(base) > 1:
         raise IncompatibleError(
-            "it has several scores for each document, one for each class or target, where a "
+            "it has several scores for each document, one for each class or target; a "
             "ranking needs one; train with a ranking, regression or binary objective."
         )
     booster = learner["gradient_booster"]
@@ -128,23 +128,23 @@ def model_of(file: Mapping[str, Any], rounds: int | None) -> ImportedModel:
     )
 
 
-def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
+def _categories(cats: Mapping[str, Any], names: Sequence[str]) -> dict[str, Categories] | None:
     """Return the categories of the training frame, which files since XGBoost 3.1 have.
 
     Texts are stored as bytes with offsets. For a pandas frame XGBoost 3.2 counts offsets in
     characters, so that texts with characters of several bytes cannot be recovered.
     """
-    encodings = held.get("enc") or []
+    encodings = cats.get("enc") or []
     if not names or not encodings:
         return None
     if len(encodings) != len(names):
         raise DataError(f"it has categories of {len(encodings)} features for {len(names)} names.")
     categories = {}
-    for name, one in zip(names, encodings, strict=True):
-        values = np.array(one["values"], np.int64)
-        if "offsets" in one:
-            run = values.astype(np.uint8).tobytes()
-            if not run.isascii():
+    for name, encoding in zip(names, encodings, strict=True):
+        values = np.array(encoding["values"], np.int64)
+        if "offsets" in encoding:
+            text = values.astype(np.uint8).tobytes()
+            if not text.isascii():
                 warnings.warn(
                     "XGBoost does not keep categories beyond ASCII, and feature "
                     f"{quoted(name)} has some; give its codes 0, 1, ... in their place, as "
@@ -152,10 +152,10 @@ def _categories(held: Mapping[str, Any], names: Sequence[str]) -> dict[str, Cate
                     stacklevel=6,
                 )
                 continue
-            cuts = np.array(one["offsets"], np.int64).tolist()
-            if sorted(cuts) != cuts or (cuts and (cuts[0] != 0 or cuts[-1] != len(run))):
+            cuts = np.array(encoding["offsets"], np.int64).tolist()
+            if sorted(cuts) != cuts or (cuts and (cuts[0] != 0 or cuts[-1] != len(text))):
                 raise DataError(f"the categories of {quoted(name)} are cut wrongly.")
-            listed = [run[a:b].decode() for a, b in pairwise(cuts)]
+            listed = [text[a:b].decode() for a, b in pairwise(cuts)]
         else:
             listed = values.tolist()
         if listed:
@@ -195,8 +195,8 @@ def _margin(base: float, objective: str) -> float:
 def _tree(tree: Mapping[str, Any], width: int, weight: np.float32) -> Forest:
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise IncompatibleError(
-            "its leaves hold several scores (multi_strategy='multi_output_tree'), where a ranking "
-            "needs one."
+            "its leaves have several scores (multi_strategy='multi_output_tree'); "
+            "a ranking needs one."
         )
 
     def numbers(name: str, kind: Any = np.int64) -> AnyArray:
@@ -237,16 +237,16 @@ def _sets(tree: Mapping[str, Any], n: int) -> dict[int, AnyArray]:
         return {}
     listed = np.array(tree["categories"], np.int64)
     places = (tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"])
-    found: dict[int, AnyArray] = {}
+    sets: dict[int, AnyArray] = {}
     for node, first, size in zip(*(np.array(p, np.int64).tolist() for p in places), strict=True):
         if not (0 <= node < n and 0 <= first <= first + size <= len(listed)):
-            raise DataError("a tree lists categories of a node that is not there.")
-        own = listed[first : first + size]
-        if len(own) and not 0 <= own.min() <= own.max() < _MOST_CATEGORIES:
-            raise DataError("a tree lists a category that is no whole number from 0.")
-        words = np.zeros(int(own.max(initial=-1)) // 32 + 1, np.uint32)
-        np.bitwise_or.at(words, own // 32, np.uint32(1) << (own % 32).astype(np.uint32))
-        found[node] = words
-    if set(np.flatnonzero(kinds).tolist()) != set(found):
+            raise DataError("a tree lists categories of a node that does not exist.")
+        codes = listed[first : first + size]
+        if len(codes) and not 0 <= codes.min() <= codes.max() < _MAX_CATEGORIES:
+            raise DataError("a tree lists a category that is not a non-negative integer.")
+        words = np.zeros(int(codes.max(initial=-1)) // 32 + 1, np.uint32)
+        np.bitwise_or.at(words, codes // 32, np.uint32(1) << (codes % 32).astype(np.uint32))
+        sets[node] = words
+    if set(np.flatnonzero(kinds).tolist()) != set(sets):
         raise DataError("a tree has a categorical split without categories.")
-    return found
+    return sets

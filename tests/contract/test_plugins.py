@@ -233,7 +233,7 @@ def test_its_loss_trains_every_model_and_the_files_load_without_it(installed, da
             ranker = rw.load_model(tmp_path / "again.rw")
         assert ranker.set_params(loss="ranknet", solver=None).fit(rows).predict(rows).any()
     for kind, name in (("ranker", "sample_ranker"), ("model", "sample_feature")):
-        absent = f"holds the {kind} '{name}' of the package 'rankwright-sample', which"
+        absent = f"contains the {kind} '{name}' of the package 'rankwright-sample', which"
         with pytest.raises(RankwrightError, match=absent):
             rw.load_model(tmp_path / f"{kind}.rw")
 

@@ -20,5 +20,5 @@ def test_categories_are_texts_numbers_or_booleans():
 
 @pytest.mark.parametrize("values", [["a", "a"], [1, True], [None], [["a"]]])
 def test_what_is_no_list_of_different_values_is_refused(values):
-    with pytest.raises(DataError, match="no list of different values"):
+    with pytest.raises(DataError, match="must be a list of different values"):
         category_list(values)
