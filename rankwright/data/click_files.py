@@ -416,6 +416,8 @@ def _refuse_repeated(sessions: Sequence[Any]) -> None:
 
 def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
     """Return the log of sessions that have the same fields."""
+    if not any(session.documents for session in sessions):
+        raise DataError("the log has no sessions.")
     fields = (*_LISTS, *_VALUES)
     present = [field for field in fields if getattr(sessions[0], field) is not None]
     for session in sessions:
@@ -428,8 +430,6 @@ def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
                 n_documents = counted(len(session.documents), "document")
                 error_at(path, session.line, f"{len(values)} {field} for {n_documents}")
     sessions = [session for session in sessions if session.documents]
-    if not sessions:
-        raise DataError("the log has no sessions.")
     columns: dict[str, list[Any]] = {}
     for field in present:
         values = [getattr(session, field) for session in sessions]
