@@ -264,10 +264,15 @@ def _log_of_rows(columns: Mapping[str, AnyArray], roles: Mapping[str, str]) -> C
     """Return the log of columns with a value for each impression."""
     if not len(columns["session"]):
         raise DataError("the table has no rows.")
-    for role in _IDS:
-        for row, value in enumerate(columns[role].tolist() if role in columns else []):
-            if value is None or value == "" or isinstance(value, dict | list):
-                raise DataError(f"column {quoted(roles[role])} has no id at row {row}.")
+    for role in [role for role in _IDS if role in columns]:
+        ids = columns[role].tolist()
+        if "" in ids or not {dict, list, type(None)}.isdisjoint(map(type, ids)):
+            row = next(
+                row
+                for row, value in enumerate(ids)
+                if value in (None, "") or isinstance(value, dict | list)
+            )
+            raise DataError(f"column {quoted(roles[role])} has no id at row {row}.")
     return ClickLog.from_arrays(**with_interleaving(_parsed(columns)))
 
 
@@ -277,7 +282,8 @@ def _parsed(columns: Mapping[str, Any]) -> dict[str, Any]:
     for role in _IDS:
         values = columns.get(role)
         if values is not None and np.asarray(values).dtype.kind in "OUb":
-            columns[role] = ids_of_text([str(value) for value in values])
+            ids = values.tolist() if isinstance(values, np.ndarray) else values
+            columns[role] = ids_of_text([str(value) for value in ids])
     if "time" in columns and np.asarray(columns["time"]).dtype.kind in "OU":
         with suppress(TypeError, ValueError):
             columns["time"] = np.asarray(columns["time"]).astype(np.float64)
@@ -287,10 +293,9 @@ def _parsed(columns: Mapping[str, Any]) -> dict[str, Any]:
 # --- JSON lines ------------------------------------------------------------------------------
 
 _Id = str | int | float | bool
-_Lines = list[tuple[int, dict[str, Any]]]  # line numbers and objects
 
 
-class Session(msgspec.Struct):
+class Session(msgspec.Struct, gc=False):
     """A list of documents that was shown to a user.
 
     Clicks are numbers for all documents, or positions that were clicked.
@@ -334,44 +339,47 @@ _VALUES = ("query", "time", "weight", "user", "interleaving")
 
 def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
     """Read lines that contain a session or an impression each."""
-    lines, reports = _Lines(), list[Report]()
-    for number, line in _objects(path):
-        if isinstance(line.get("clicked"), list) and "query" not in line:
-            fields = line | {"line": number}
-            reports.append(as_struct(fields, Report, path, number, "a report of clicks"))
-        else:
-            lines.append((number, line))
+    sessions, reports, rows = list[Session](), list[Report](), list[dict[str, Any]]()
+    roles: dict[str, str] = {}
     with naming(path):
-        if not lines:
-            raise DataError("the log has no sessions.")
-        names = list(lines[0][1])
-        if isinstance(lines[0][1].get("documents"), list):
-            usual_names = {role: _USUAL_NAMES[role] for role in _OF_SESSION}
-            roles = match_columns(names, usual_names, options, required=("query",))
-            sessions = [_session(line, roles, path, number) for number, line in lines]
+        for number, line in _objects(path):
+            if isinstance(line.get("clicked"), list) and "query" not in line:
+                fields = line | {"line": number}
+                reports.append(as_struct(fields, Report, path, number, "a report of clicks"))
+                continue
+            if not roles:
+                has_sessions = isinstance(line.get("documents"), list)
+                roles = (_session_roles if has_sessions else _roles)(list(line), options)
+            if has_sessions:
+                sessions.append(_session(line, roles, path, number))
+            else:
+                rows.append(line)
+        if not rows:
             apply_reports(sessions, reports, path)
             return _log_of_sessions(sessions, path)
-        roles = _roles(names, options)
-        log = _log_of_rows({role: _column(lines, name) for role, name in roles.items()}, roles)
-        _refuse_repeated([key for key, _ in groupby(line[roles["session"]] for _, line in lines)])
+        log = _log_of_rows({role: _column(rows, name) for role, name in roles.items()}, roles)
+        _refuse_repeated([session for session, _ in groupby(row[roles["session"]] for row in rows)])
         return log
 
 
-def _objects(path: str | Path) -> _Lines:
-    """Return the JSON objects of a file with their line numbers; of search hits the ``_source``."""
-    lines = []
+def _session_roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str, str]:
+    usual_names = {role: _USUAL_NAMES[role] for role in _OF_SESSION}
+    return match_columns(names, usual_names, options, required=("query",))
+
+
+def _objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the JSON objects of a file with their line numbers; of search hits the ``_source``."""
     for number, value in json_values(path):
         if isinstance(value, dict) and isinstance(value.get("_source"), dict):
             value = value["_source"]
         if not isinstance(value, dict):
             error_at(path, number, "this is not a JSON object")
-        lines.append((number, value))
-    return lines
+        yield number, value
 
 
-def _column(lines: _Lines, name: str) -> AnyArray:
-    column = np.empty(len(lines), object)
-    column[:] = [line.get(name) for _, line in lines]
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> AnyArray:
+    column = np.empty(len(rows), object)
+    column[:] = [row.get(name) for row in rows]
     return column
 
 
@@ -416,6 +424,8 @@ def _refuse_repeated(sessions: Sequence[Any]) -> None:
 
 def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
     """Return the log of sessions that have the same fields."""
+    if not any(session.documents for session in sessions):
+        raise DataError("the log has no sessions.")
     fields = (*_LISTS, *_VALUES)
     present = [field for field in fields if getattr(sessions[0], field) is not None]
     for session in sessions:
@@ -428,8 +438,6 @@ def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
                 n_documents = counted(len(session.documents), "document")
                 error_at(path, session.line, f"{len(values)} {field} for {n_documents}")
     sessions = [session for session in sessions if session.documents]
-    if not sessions:
-        raise DataError("the log has no sessions.")
     columns: dict[str, list[Any]] = {}
     for field in present:
         values = [getattr(session, field) for session in sessions]
@@ -472,7 +480,7 @@ def _read_ubi(
     user: bool = False,
 ) -> ClickLog:
     """Read a log of User Behavior Insights."""
-    lines = _objects(path)
+    lines = list(_objects(path))
     source = path if events is None else events
     clicked = _ubi_clicks(lines if events is None else _objects(events), source, listed(actions))
     sessions, n_missed = list[Session](), 0
@@ -506,7 +514,7 @@ def _read_ubi(
 
 
 def _ubi_clicks(
-    lines: _Lines, path: str | Path, actions: Sequence[str] | None
+    lines: Iterable[tuple[int, dict[str, Any]]], path: str | Path, actions: Sequence[str] | None
 ) -> dict[str, set[str]]:
     """Return the clicked documents of each query id."""
     clicked, other_actions = defaultdict[str, set[str]](set), Counter[str]()

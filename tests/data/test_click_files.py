@@ -328,6 +328,9 @@ def test_ubi_says_what_does_not_fit(tmp_path):
     path = lines(tmp_path / "log.jsonl", *QUERIES, ubi_event("1", "a", "add_to_cart"))
     with pytest.raises(DataError, match="its action names are 'add_to_cart'"):
         load_log(path, format="ubi")
+    path = lines(tmp_path / "log.jsonl", ubi_event("1", "a"))
+    with pytest.raises(DataError, match=r"log.jsonl: the log has no sessions"):
+        load_log(path, format="ubi")
     path = lines(tmp_path / "log.jsonl", {"query_id": "1"}, ubi_event("1", "a"))
     with pytest.raises(
         DataError, match=r"line 1: this is not a query of UBI: .*query_response_object_ids"
