@@ -284,12 +284,6 @@ def singular(kind: str) -> str:
     return "loss" if kind == "losses" else kind.removesuffix("s")
 
 
-def classes(kind: str) -> dict[str, str]:
-    """Return the module of each built-in class of ``kind`` by the name of the class."""
-    paths = (path.partition(":") for path in KINDS[kind].values())
-    return {name: module for module, _, name in paths}
-
-
 def all_of(kind: str) -> dict[str, Any]:
     """Return all parts of ``kind`` by name, without plug-ins that cannot be imported."""
     parts = {name: resolve(kind, name) for name in KINDS[kind]}

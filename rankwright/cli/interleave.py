@@ -145,12 +145,11 @@ def score(
     --unit query or user the test is valid for one look, at the whole log.
     """
     from rankwright.clicks.interleaving_score import plot_interleaving, score_interleaving
-    from rankwright.data.click_files import open_log
+    from rankwright.data.click_files import load_log
 
     check_picture(plot)
-    file = open_log(log, **read_options(read, format=format))
-    with console.round_progress("score", None) as update:
-        found = score_interleaving(file, alpha=alpha, unit=unit, on_progress=update)
+    lists = load_log(log, **read_options(read, format=format))
+    found = score_interleaving(lists, alpha=alpha, unit=unit)
     if plot is not None:
         write_picture(plot_interleaving(found).figure, plot)
     if json:

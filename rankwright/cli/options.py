@@ -108,7 +108,7 @@ def propensity_options(path: str | None, estimator: str) -> dict[str, Any]:
         return {}
     if estimator != "pbm":
         raise UsageError(f"--propensity is for the estimator pbm, not for {estimator}.")
-    from rankwright.data.propensity import Propensity
+    from rankwright.clicks.position_bias import Propensity
 
     return {"propensity": Propensity.load(path)}
 
@@ -248,22 +248,51 @@ def on_workers(
 def features_of(ranker: Ranker) -> dict[str, Any]:
     """Return what a ranker knows of the columns of its data, as `load_documents` takes it."""
     names = getattr(ranker, "feature_names_in_", None)
-    qid_column = getattr(ranker, "qid_column_", None)
     return {
         "feature_names": names,
         "n_features": ranker.n_features_in_,
-        "qid_column": qid_column,
+        "qid_column": getattr(ranker, "qid_column_", None),
+        "zero_based": zero_based_of(ranker),
     }
 
 
+def zero_based_of(ranker: Ranker | None) -> bool | None:
+    """Return whether the feature ids of the training data started at 0; None if not known."""
+    first_id = getattr(ranker, "first_feature_id_", None)
+    return None if first_id is None else first_id == 0
+
+
+def with_common_feature_ids(options: dict[str, Any], *paths: str | None) -> dict[str, Any]:
+    """Return the options with ``zero_based``, which all LETOR files decide together.
+
+    Each file is read once more. Standard input, pipes and other formats are not.
+    """
+    from rankwright.data.formats import format_of
+    from rankwright.data.letor import Letor
+
+    files = [path for path in paths if path is not None]
+    if len(files) < 2 or "zero_based" in options:
+        return options
+    for path in files:
+        if not Path(path).is_file() or (options.get("format") or format_of(path)) != "letor":
+            return options
+    return {**options, "zero_based": any(Letor.starts_at_zero(path) for path in files)}
+
+
 def read_options_for(ranker: Ranker | None, path: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of `load`, with the ranker's column of query ids if the file has it."""
-    from rankwright.data.files import with_query_column
+    """Return the options of `load`, completed by the ranker's columns."""
+    from rankwright.data.files import model_options
 
     rest = {name: value for name, value in options.items() if name != "format"}
     name = options.get("format")
-    known = with_query_column(path, name, getattr(ranker, "qid_column_", None), rest)
-    return known if name is None else {"format": name, **known}
+    completed = model_options(
+        path,
+        name,
+        rest,
+        qid_column=getattr(ranker, "qid_column_", None),
+        zero_based=zero_based_of(ranker),
+    )
+    return completed if name is None else {"format": name, **completed}
 
 
 def open_with(

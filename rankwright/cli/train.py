@@ -31,6 +31,7 @@ from rankwright.cli.options import (
     read_options,
     score_and_save,
     set_option,
+    with_common_feature_ids,
 )
 from rankwright.errors import DataError, UsageError
 
@@ -136,6 +137,7 @@ def train(
     _warn_of_equal_files(train, valid=None if clicks is None else valid, test=test)
     saved_state = checkpoint_of(checkpoint, every, resume)
     options = read_options(read, format=format)
+    options = with_common_feature_ids(options, train, valid, test)
     client = client_of(context, dask, n_parts)
     read_train = load if clicks is None else load_documents  # which need no grades
     data: Any = (
@@ -234,8 +236,8 @@ def _load_clicks(path: str, features: RankingData, read: list[str] | None) -> Cl
 
 def _propensity(what: str | None, log: ClickLog, n_jobs: int | None) -> Any:
     """Return what `Ranker.fit` takes."""
+    from rankwright.clicks.position_bias import Propensity
     from rankwright.clicks.propensity import METHODS, estimate_propensity
-    from rankwright.data.propensity import Propensity
 
     if what is None or what == "joint":
         return "joint"

@@ -24,6 +24,7 @@ from rankwright.cli.options import (
     read_options,
     score_and_save,
     set_option,
+    with_common_feature_ids,
 )
 from rankwright.comparison.key_values import parse_space
 from rankwright.errors import UsageError
@@ -100,7 +101,7 @@ def tune(
     checked_space(made, trials, space=searched, fixed=fixed)
     checked_folds(folds, valid is not None)
     _check_targets(save, storage)
-    options = read_options(read, format=format)
+    options = with_common_feature_ids(read_options(read, format=format), train, valid, test)
     elsewhere = _elsewhere(context, dask, at_once)
     data = load(train, **options)
     parts = load_evaluation_data(data.n_features, options, valid=valid, test=test)

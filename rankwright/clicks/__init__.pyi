@@ -24,11 +24,8 @@ from .interleaving_score import plot_interleaving as plot_interleaving
 from .interleaving_score import score_interleaving as score_interleaving
 from .logs import ClickLog as ClickLog
 from .logs import Interleaving as Interleaving
-from .logs import LogFile as LogFile
-from .logs import Propensity as Propensity
 from .logs import concatenate_logs as concatenate_logs
 from .logs import load_log as load_log
-from .logs import open_log as open_log
 from .logs import save_log as save_log
 from .models import model as model
 from .off_policy import PolicyDifference as PolicyDifference
@@ -40,6 +37,7 @@ from .policy_evaluation import PolicyComparison as PolicyComparison
 from .policy_evaluation import SupportError as SupportError
 from .policy_evaluation import compare_policies as compare_policies
 from .policy_evaluation import evaluate_policy as evaluate_policy
+from .position_bias import Propensity as Propensity
 from .propensity import estimate_propensity as estimate_propensity
 from .rates import DCTR as DCTR
 from .rates import GCTR as GCTR

@@ -63,11 +63,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwright.clicks.position_bias import Propensity
 from rankwright.core.parameters import check_choice, check_zero_or_more
 from rankwright.core.types import F64, I64, AnyArray, FittedModel, Loss
 from rankwright.data.click_log import ClickLog, codes_of_ids
 from rankwright.data.content import query_prints
-from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData, concatenate
 from rankwright.errors import DataError, UsageError, quoted
 from rankwright.losses.approx_ndcg import ApproxNDCG

@@ -41,9 +41,9 @@ from rankwright.clicks.debiasing import (
     relevance_and_propensity,
     weighed_by_ideal,
 )
+from rankwright.clicks.position_bias import Propensity
 from rankwright.core.parameters import check_whole
 from rankwright.core.types import F64
-from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.split import k_folds
 from rankwright.errors import DataError

@@ -19,7 +19,7 @@ With several rankers, each pair is tested at alpha divided by the number of pair
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -39,7 +39,6 @@ from rankwright.clicks.sequential_test import (
 )
 from rankwright.core.parameters import check_choice
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.click_files import LogFile
 from rankwright.data.click_log import ClickLog, Interleaving, codes_of_ids
 from rankwright.errors import DataError, UsageError, quoted
 
@@ -198,7 +197,7 @@ class InterleavingScores:
 
 
 def score_interleaving(
-    log: ClickLog | LogFile,
+    log: ClickLog,
     *,
     alpha: float = 0.05,
     unit: str = "session",
@@ -208,7 +207,7 @@ def score_interleaving(
 
     Parameters
     ----------
-    log : ClickLog or LogFile
+    log : ClickLog
         With ``interleaving``, and ``team`` or ``credit``. Sessions count in order of ``time``,
         where there is one. With the unit "session" their weights are at most 1.
     alpha : float, default 0.05
@@ -217,7 +216,7 @@ def score_interleaving(
         What counts once. With "query" and "user" look once, at the whole log; see
         `rankwright.clicks.interleaving_score`.
     on_progress : callable, optional
-        Called with the number of sessions read so far, and a text.
+        Called with the number of sessions, and a text.
 
     Examples
     --------
@@ -232,8 +231,9 @@ def score_interleaving(
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha must be above 0 and below 1, not {alpha}.")
     check_choice("unit", unit, UNITS)
-    parts = log.parts() if isinstance(log, LogFile) else [log]
-    found = _gathered(_reported(parts, on_progress), unit)
+    found = _sessions_of(log, unit)
+    if on_progress is not None:
+        on_progress(len(log), "sessions")
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
     number = None if unit == "session" else _in_order_of_appearance(found.owner)
     total = float(found.weight.sum())
@@ -265,57 +265,33 @@ class _Sessions(NamedTuple):
     owner: I64  # number of the query or user
 
 
-def _reported(
-    parts: Iterable[ClickLog], on_progress: Callable[[int, str], None] | None
-) -> Iterator[ClickLog]:
-    done = 0
-    for part in parts:
-        yield part
-        done += len(part)
-        if on_progress is not None:
-            on_progress(done, "sessions")
-
-
-def _gathered(parts: Iterable[ClickLog], unit: str) -> _Sessions:
-    held: list[tuple[Any, ...]] = []
-    how: Interleaving | None = None
-    for part in parts:
-        method = method_of(part)
-        if how is not None and part.interleaving != how:
-            raise DataError(
-                "the sessions were interleaved in different ways: "
-                f"{quoted(str(how))} and {quoted(str(part.interleaving))}; score them apart."
-            )
-        how = part.interleaving
-        assert how is not None
-        earned = method.credits(part)
-        outcomes = [
-            np.clip(method.outcomes(part, earned, i, j), -1.0, 1.0)
-            for i, j in combinations(range(len(how.rankers)), 2)
-        ]
-        clicked = np.bincount(part.session_of_impression()[part.click], minlength=len(part)) > 0
-        weight = np.ones(len(part)) if part.weight is None else part.weight
-        if unit == "session" and weight.max(initial=0.0) > 1.0:
-            raise DataError(
-                f"session weights are above 1 (up to {weight.max():g}), and a session counts at "
-                "most once in a test that may be looked at any time: divide the weights by the "
-                "largest, or count queries or users (unit='query', unit='user')."
-            )
-        held.append((earned, np.stack(outcomes), weight, clicked, part.time, _owner(part, unit)))
-    if how is None or not sum(len(one[2]) for one in held):
+def _sessions_of(log: ClickLog, unit: str) -> _Sessions:
+    method = method_of(log)
+    assert log.interleaving is not None
+    if not len(log):
         raise DataError("there are no sessions.")
-    columns = list(zip(*held, strict=True))
-    time = None if any(one is None for one in columns[4]) else np.concatenate(columns[4])
-    found = _Sessions(
-        how,
+    earned = method.credits(log)
+    outcomes = [
+        np.clip(method.outcomes(log, earned, i, j), -1.0, 1.0)
+        for i, j in combinations(range(len(log.interleaving.rankers)), 2)
+    ]
+    weight = np.ones(len(log)) if log.weight is None else log.weight
+    if unit == "session" and weight.max() > 1.0:
+        raise DataError(
+            f"session weights are above 1 (up to {weight.max():g}), and a session counts at most "
+            "once in a test that may be looked at any time: divide the weights by the largest, or "
+            "count queries or users (unit='query', unit='user')."
+        )
+    sessions = _Sessions(
+        log.interleaving,
         method,
-        np.concatenate(columns[0]),
-        np.concatenate(columns[1], axis=1),
-        np.concatenate(columns[2]),
-        np.concatenate(columns[3]),
-        codes_of_ids(np.concatenate(columns[5]))[0].astype(np.int64),
+        earned,
+        np.stack(outcomes),
+        weight,
+        np.bincount(log.session_of_impression()[log.click], minlength=len(log)) > 0,
+        codes_of_ids(_owner(log, unit))[0].astype(np.int64),
     )
-    return found if time is None else _in_order(found, _order_of(time))
+    return sessions if log.time is None else _in_order(sessions, _order_of(log.time))
 
 
 def _order_of(time: AnyArray) -> I64:

@@ -67,6 +67,7 @@ from rankwright.clicks.policies import (
     multiply_down,
     slot_probabilities,
 )
+from rankwright.clicks.position_bias import Propensity
 from rankwright.clicks.simulation import scores_of
 from rankwright.core.order import ranking
 from rankwright.core.parameters import (
@@ -77,7 +78,6 @@ from rankwright.core.parameters import (
 )
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import HIGHEST_POSITION, ClickLog, codes_of_ids
-from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 

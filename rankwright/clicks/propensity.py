@@ -34,11 +34,11 @@ from scipy import optimize, special
 
 from rankwright.clicks.debiasing import Clicks, click_rows, documents_of_rows, joint_propensity
 from rankwright.clicks.examination import PBM
+from rankwright.clicks.position_bias import Propensity
 from rankwright.core.parameters import check_choice, check_whole
 from rankwright.core.products import one_blas_thread
 from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
-from rankwright.data.propensity import Propensity
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
 from rankwright.losses.base import document_weight

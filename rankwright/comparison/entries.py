@@ -36,7 +36,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.content import content_digest
 from rankwright.data.frames import column_of, columns_of_features, frame_of_columns
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import names_in_run, query_names
+from rankwright.data.rankings import names_in_run
 from rankwright.data.split import Fold
 from rankwright.data.trec import ByDocument, read_run
 from rankwright.errors import DataError, RankwrightError, UsageError, counted
@@ -632,9 +632,8 @@ class RunScorer:
     def run(self, fold: Fold, at: TestRows, seed: int) -> Scored:  # noqa: ARG002
         """Return the run's scores of the test documents."""
         test = fold.test
-        queries = np.repeat(np.array(query_names(test), object), test.sizes).tolist()
-        keys = zip(queries, names_in_run(test), strict=True)
-        scores = np.array([self._run.get(query, {}).get(doc, np.nan) for query, doc in keys])
+        names = names_in_run(test)
+        scores = np.array([self._run.get(query, {}).get(doc, np.nan) for query, doc in names])
         if np.isnan(scores).all():
             without = "" if test.doc_id is not None else ", and the data has no document ids"
             raise DataError(

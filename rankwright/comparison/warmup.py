@@ -145,7 +145,8 @@ def _convert() -> None:
 def _fit_other_features() -> None:
     """Fit and score float32 and sparse features."""
     dense: Any = _data().X
-    for X in (dense.astype(np.float32), sparse.csr_array(dense)):
+    matrices: list[Any] = [dense.astype(np.float32), sparse.csr_array(dense)]
+    for X in matrices:
         data = _data()._replace(X=X)
         for name in ("memr", "lambdamart"):
             ranker = registry.resolve("rankers", name)()

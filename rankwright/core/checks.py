@@ -266,6 +266,11 @@ def _bad_value(
     )
 
 
+def without_prefix(prefix: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays or texts whose names have a prefix, by the remainder of their names."""
+    return {k.removeprefix(prefix): v for k, v in parts.items() if k.startswith(prefix)}
+
+
 def _bad_column(X: Any, where: str) -> DataError:
     bad = (X.indices < 0) | (X.indices >= X.shape[1])
     at = int(np.flatnonzero(bad)[0])

@@ -247,7 +247,8 @@ def _to_float64(array: AnyArray) -> AnyArray:
         array = _without_na(array)
     if array.dtype.kind not in "fiub":
         for row, column in np.ndindex(*array.shape):
-            value = _plain(array[row, column])
+            value = array[row, column]
+            value = value.item() if isinstance(value, np.generic) else value
             if not _is_number(value):
                 where = f"X must be numbers; row {row}, feature column {column} holds"
                 if not isinstance(value, str | bytes):
@@ -255,7 +256,8 @@ def _to_float64(array: AnyArray) -> AnyArray:
                     raise FeatureTypeError(message, column)
                 message = f"{where} {brief(value)}. Encode text first, or drop the column."
                 raise FeatureError(message, column)
-    if array.dtype.kind in "iu" and array.size and _beyond_doubles(array):
+    whole = array.dtype.kind in "iu" and array.size > 0
+    if whole and max(int(array.max()), -int(array.min())) > _WHOLE:
         warnings.warn(
             "X holds whole numbers beyond 2^53, which are rounded; leave ids out of the features.",
             stacklevel=3,
@@ -273,10 +275,6 @@ def _without_na(array: AnyArray) -> AnyArray:
     return found
 
 
-def _beyond_doubles(array: AnyArray) -> bool:
-    return int(array.max()) > _WHOLE or int(array.min()) < -_WHOLE
-
-
 def _refuse_infinite(array: AnyArray) -> None:
     rows = max(1, _BLOCK // max(1, array.shape[1]))
     for start in range(0, len(array), rows):
@@ -290,10 +288,6 @@ def _infinite(row: int, column: int) -> DataError:
     return FeatureError(
         f"X is infinite at row {row}, feature column {column}; use NaN for a missing value.", column
     )
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_number(value: Any) -> bool:

@@ -130,28 +130,6 @@ def in_order_of(number, documents):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _select_queries(lo, hi, indptr, s, key, top, order):  # type: ignore[no-untyped-def]
-    """Put the first ``top`` documents of each query into the first of its places, in order.
-
-    A document is compared with the last one kept, and most stop there; the others are inserted.
-    """
-    for q in range(lo, hi):
-        start = indptr[q]
-        kept = 0
-        for i in range(start, indptr[q + 1]):
-            if kept == top:
-                if not _before(s, key, i, order[start + top - 1]):
-                    continue
-            else:
-                kept += 1
-            j = start + kept - 1
-            while j > start and _before(s, key, i, order[j - 1]):
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i
-
-
-@kernel
 def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type: ignore[no-untyped-def]
     """Keep the first ``limit`` documents of each group of each query; ``seen`` starts at zero."""
     n = 0
@@ -233,17 +211,6 @@ def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tu
     return kept[:n], kept_indptr
 
 
-def first_ranks(s: F64, indptr: I64, top: int, *, n_jobs: int | None = None) -> tuple[I64, I64]:
-    """Return the first ``top`` ranks of each query, selected before they are sorted.
-
-    The result is a ranking and its own boundaries, equal to the beginnings of `ranking`.
-    """
-    order = np.empty(len(s), np.int64)
-    map_queries(_select_queries, indptr, s, NO_KEY, top, order, n_jobs=n_jobs)
-    places, bounds = first_places(indptr, top)
-    return order[places], bounds
-
-
 def shown(
     s: F64,
     indptr: I64,
@@ -257,8 +224,6 @@ def shown(
 
     At most ``per_group`` documents of each ``group`` are in it, and ``top`` in all, per query.
     """
-    if per_group is None and top is not None:
-        return first_ranks(s, indptr, top, n_jobs=n_jobs)
     order = ranking(s, indptr, n_jobs=n_jobs)
     if per_group is not None:
         assert group is not None, "a limit per group needs groups"

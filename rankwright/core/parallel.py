@@ -1,7 +1,7 @@
 """Threads over queries, with the same bytes for any number of threads.
 
-Work is cut into ranges of whole queries that depend on the data alone; each range runs a serial
-``nogil`` kernel, so no kernel needs ``parallel=True`` and no result depends on who ran it.
+Work is divided into ranges of whole queries that depend only on the data. Each range runs a serial
+``nogil`` kernel, so kernels do not need ``parallel=True`` and results do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,20 +31,20 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_count(n_jobs: int | None = None) -> int:
-    """Return the number of threads: ``n_jobs``, as in joblib one less than all for each below -1.
+    """Return the number of threads for ``n_jobs``, with joblib's meaning of negative numbers.
 
-    None is ``RANKWRIGHT_THREADS``, or else, as -1, all the cores that we may use: those that the
-    process is bound to, and no more than the CPU quota of its container pays for.
+    None is ``RANKWRIGHT_THREADS`` if it is set, and otherwise, like -1, all cores that the process
+    may use, by its CPU affinity and the CPU quota of its container.
     """
     if n_jobs is None:
         text = os.environ.get("RANKWRIGHT_THREADS", "")
         if not text:
-            return _cores()
+            return _usable_cores()
         if not text.isdecimal():
             raise UsageError(f"RANKWRIGHT_THREADS must be a whole number from 1, not '{text}'.")
         n_jobs = int(text)
     if n_jobs < 0:
-        return max(1, _cores() + 1 + n_jobs)
+        return max(1, _usable_cores() + 1 + n_jobs)
     if n_jobs == 0:
         raise UsageError("the number of threads must be 1 or more, or -1 for all CPUs, not 0.")
     return n_jobs
@@ -75,17 +74,17 @@ def map_ranges(
         return
     if threads not in _pools:
         _pools[threads] = ThreadPoolExecutor(threads - 1, thread_name_prefix="rankwright")
-    others = [_pools[threads].submit(run, first) for first in range(1, threads)]
+    futures = [_pools[threads].submit(run, first) for first in range(1, threads)]
     try:
-        run(0)  # the caller works too: it would only wait
+        run(0)  # the calling thread would only wait
     finally:
-        for future in others:
+        for future in futures:
             future.result()
 
 
 def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items of an iterator, each next one made in a thread while one is in use."""
-    context, ended = copy_context(), object()  # what bounds memory here bounds it there
+    """Yield the items of an iterator, and compute the next item in a thread meanwhile."""
+    context, ended = copy_context(), object()
 
     def step() -> Any:
         return context.run(next, items, ended)
@@ -98,13 +97,13 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def query_ranges(indptr: I64, per_range: int | None = None) -> I64:
-    """Return query numbers that cut the queries into ranges of about equal documents.
+    """Return query numbers that divide the queries into ranges with similar numbers of documents.
 
-    A range has about ``per_range`` documents at most, 16,384 by default.
+    A range has at most about ``per_range`` documents, 16,384 by default.
     """
     documents = int(indptr[-1] - indptr[0])
     pieces = math.ceil(documents / (per_range or _DOCUMENTS_PER_RANGE))
-    if pieces == 1:  # asked for again and again while a small model is fitted
+    if pieces == 1:  # fast path: called in each round of small models
         return np.array([0, len(indptr) - 1])
     goals = indptr[0] + documents * np.arange(1, pieces) / max(1, pieces)
     cuts = np.searchsorted(indptr, goals)
@@ -113,7 +112,7 @@ def query_ranges(indptr: I64, per_range: int | None = None) -> I64:
 
 @contextmanager
 def documents_per_range(documents: int) -> Iterator[None]:
-    """Cut queries into ranges of about so many documents: for checks of threads on small data."""
+    """Set the number of documents per range, to test threads on small data."""
     global _DOCUMENTS_PER_RANGE
     before, _DOCUMENTS_PER_RANGE = _DOCUMENTS_PER_RANGE, documents
     try:
@@ -123,63 +122,19 @@ def documents_per_range(documents: int) -> Iterator[None]:
 
 
 def row_ranges(n: int, rows: int) -> I64:
-    """Return row numbers that cut ``n`` rows into ranges of ``rows``, the last one shorter."""
+    """Return row numbers that divide ``n`` rows into ranges of ``rows``; the last is shorter."""
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 
 def ordered_sum(values: F64) -> float:
-    """Add ``values`` in fixed chunks from left to right: one result, however they were computed."""
+    """Return the sum in fixed chunks from left to right, equal for any number of threads."""
     starts = np.arange(0, len(values), _CHUNK)
     return math.fsum(np.add.reduceat(values, starts)) if len(values) else 0.0
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0))
-    else:
-        allowed = os.cpu_count() or 1
-    quota = _cpu_quota()
-    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
-
-
 @cache
-def _cpu_quota(
-    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
-) -> float | None:
-    """Return the cores' worth of time that control groups leave us, None where they set no limit.
+def _usable_cores() -> int:
+    """Return the number of cores by CPU affinity and the quota of the container."""
+    from joblib import cpu_count  # slow to import
 
-    The least of our group and those above it: ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of
-    version 1. Asked once: a limit that is changed later is not seen.
-    """
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None  # not Linux
-    limits = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            folders = [root, root / "unified"]
-        elif "cpu" in controllers.split(","):
-            folders = [root / controllers, root / "cpu"]
-        else:
-            continue
-        for folder in folders:
-            place = folder / path.lstrip("/")
-            limits += [
-                _group_limit(up) for up in (place, *place.parents) if up.is_relative_to(folder)
-            ]
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _group_limit(folder: Path) -> float | None:
-    """Return the limit of one control group in cores."""
-    try:
-        if (modern := folder / "cpu.max").exists():
-            quota, period = modern.read_text(encoding="ascii").split()
-        else:
-            quota = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii")
-            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii")
-        return int(quota) / int(period) if int(quota) > 0 else None
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
+    return int(cpu_count())

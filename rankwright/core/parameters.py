@@ -208,6 +208,8 @@ def _is_instance(value: Any, kind: Any) -> bool:
     if origin in (tuple, Sequence):
         sequence = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
         return sequence and all(_is_instance(item, of[0]) for item in value)
+    if hasattr(origin or kind, "__value__"):  # a type alias, such as NDArray of NumPy 2.5
+        return _is_instance(value, (origin or kind).__value__)
     return isinstance(value, origin or kind)
 
 

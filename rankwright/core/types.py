@@ -1,7 +1,7 @@
 """The protocols between losses, models, solvers and metrics.
 
-A ranking algorithm is a loss on scores x a model x a solver. A loss knows scores, grades and the
-query boundaries; a model knows how parameters make scores; a solver knows a problem.
+A ranking algorithm is a loss, a model and a solver. A loss is a function of scores, grades and
+query boundaries; a model computes scores from parameters; a solver minimises a problem.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ FloatMatrix: TypeAlias = "NDArray[np.float32] | NDArray[np.float64] | csr_array[
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a loss can do, compared once with what a solver or model needs.
+    """Capabilities of a loss, compared with the requirements of solvers and models.
+
+    Methods are methods of the bound loss, and of the `Loss` for ``rule_step`` and
+    ``fixed_targets``.
 
     Attributes
     ----------
@@ -37,35 +40,41 @@ class Traits:
     convex : bool
         Whether the loss is convex in the scores.
     shift_invariant : bool
-        Whether adding a constant to the scores of a query changes nothing.
+        Whether the loss is unchanged if a constant is added to the scores of a query.
     integrable : bool
-        Whether ``grad`` is the gradient of ``value``; LambdaRank's is not.
+        Whether ``grad`` is the gradient of ``value``. LambdaRank's is not.
     stochastic : bool
-        Whether the bound loss samples something anew in each iteration: `SampledLoss`.
+        Whether the bound loss samples in each iteration: `SampledLoss`.
     stateful : bool
-        Whether its answers depend on earlier ones, such as by warm starts: `StatefulLoss`. A
-        stochastic loss is one of them and need not say so.
+        Whether results depend on earlier calls, for example by warm starts: `StatefulLoss`. A
+        stochastic loss is stateful and need not declare it.
     curvature : bool
-        Whether ``grad_curv`` gives a diagonal of the Hessian, exact or an upper bound.
+        Whether ``grad_curv(s, out, curv)`` also writes a diagonal of the Hessian, exact or an upper
+        bound, to ``curv``.
     queries : bool
-        Whether the bound loss has the gradient of some queries alone: `QueryLoss`. Networks and
+        Whether ``grad_queries(lo, hi, s, out)`` returns the value and writes the gradient for
+        queries lo:hi only. Networks call it from several threads for disjoint ranges. Networks and
         the solvers sgd and online need it.
     hess_vec : bool
-        Whether it has Hessian products: `HessianLoss`.
+        Whether there are Hessian products: `HessianLoss`.
     targets : bool
-        Whether it is a minimum over targets and can be held to fixed ones: `TargetLoss`.
+        Whether the loss is a minimum over targets: ``targets(s, out)`` writes the targets for
+        scores ``s``, and ``with_targets(r)`` returns the bound loss with fixed targets.
     columns : bool
-        Whether it offers steps along single features: `ColumnLoss`.
+        Whether ``by_column(X, total_weight=, deviation=, n_jobs=)`` returns the problem of
+        coordinate descent over the columns of a CSC matrix.
     difference : bool
-        Whether it is a difference of convex functions: `DifferenceLoss`.
+        Whether the loss is M - N with convex M and N: ``convex_part(s, out)`` and
+        ``concave_part(s, out)`` return their values and write their gradients.
     rule_step : bool
-        Whether the loss has a formula for the weight of a rule: `RuleLoss`. Additive models use it.
+        Whether ``rule_step(value, derivative)`` returns the weight of a rule [x_f > theta] from the
+        loss and its derivative along the rule. Additive models use it.
     fixed_targets : bool
-        Whether it is half the squared distance of each score from a fixed target: `SquaresLoss`.
-        Least squares need it.
+        Whether the loss is sum_i w_i/2 (s_i - y_i)^2, and ``fixed_targets(data)`` returns y. Least
+        squares need it.
     largest : bool
-        Whether what it is on a part of the data depends on all of them: `SurveyedLoss`. Fits over
-        partitions ask for it.
+        Whether the loss on a part of the data depends on a maximum over all data: `SurveyedLoss`.
+        Fits over partitions ask for it.
 
     Examples
     --------
@@ -99,10 +108,10 @@ class Traits:
 
 
 class BoundLoss(Protocol):
-    """A loss on one data set: label order, ideal values, warm starts and buffers live here.
+    """A loss on one data set, with label order, ideal values, warm starts and buffers.
 
-    ``value`` and ``grad`` are all that every loss has. What else one may have is in the protocols
-    below, each announced by its trait; no solver or model asks for anything that is not here.
+    Every loss has ``value`` and ``grad``. Its `Traits` declare which other methods it has; solvers
+    and models use no others.
     """
 
     def value(self, s: F64) -> float:
@@ -112,87 +121,34 @@ class BoundLoss(Protocol):
         """Write the gradient in the scores to ``out`` and return the value."""
 
 
-class CurvatureLoss(BoundLoss, Protocol):
-    """A bound loss with a diagonal of its Hessian: ``traits.curvature`` says so."""
-
-    def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
-        """As ``grad``, with a diagonal of the Hessian (exact, or an upper bound) in ``curv``."""
-
-
-class QueryLoss(BoundLoss, Protocol):
-    """A bound loss that can be asked for some queries alone: ``traits.queries`` says so."""
-
-    def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
-        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written.
-
-        Networks call it from several threads at once, for ranges that do not overlap.
-        """
-
-
 class HessianLoss(BoundLoss, Protocol):
-    """A bound loss with Hessian products: ``traits.hess_vec`` says so."""
+    """A bound loss with Hessian products; see ``Traits.hess_vec``."""
 
     def hess_vec(self, v: F64, out: F64) -> None:
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
 
 
-class TargetLoss(BoundLoss, Protocol):
-    """A bound loss that is a minimum over targets, such as IntervalRank's and MEMR's.
-
-    ``traits.targets`` says so.
-    """
-
-    def targets(self, s: F64, out: F64) -> None:
-        """Write the targets that the inner minimisation chooses for ``s``."""
-
-    def with_targets(self, r: F64) -> HessianLoss:
-        """Return the bound loss of scores to fixed targets ``r``."""
-
-
-class DifferenceLoss(BoundLoss, Protocol):
-    """A bound loss M - N with convex M and N: ``traits.difference`` says so."""
-
-    def convex_part(self, s: F64, out: F64) -> float:
-        """Write the gradient of M to ``out`` and return M."""
-
-    def concave_part(self, s: F64, out: F64) -> float:
-        """Write the gradient of N to ``out`` and return N."""
-
-
-class ColumnLoss(BoundLoss, Protocol):
-    """A bound loss that offers steps along single features: ``traits.columns`` says so."""
-
-    def by_column(
-        self, X: Any, *, total_weight: float, deviation: F64, n_jobs: int | None = None
-    ) -> Any:
-        """Return the problem of coordinate descent over the columns of the CSC matrix ``X``."""
-
-
-class Stateful(Protocol):
-    """What a checkpoint keeps of a bound loss or a problem whose answers depend on earlier ones."""
+class StatefulLoss(BoundLoss, Protocol):
+    """A bound loss with state, which checkpoints store; see ``Traits.stateful``."""
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what answers depend on besides the scores or weights that are asked about."""
+        """Return the arrays, besides the scores, on which results depend."""
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the one that had this `state`."""
-
-
-class StatefulLoss(BoundLoss, Stateful, Protocol):
-    """A bound loss whose answers depend on earlier ones: ``traits.stateful`` says so."""
+    def load_state(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore the arrays that `state` returned."""
 
 
 class SampledLoss(StatefulLoss, Protocol):
-    """A bound loss that samples noise, orders or rankings: ``traits.stochastic`` says so.
+    """A bound loss that samples noise, orders or rankings; see ``Traits.stochastic``.
 
-    What is sampled for a query depends on the seed, the iteration and the query's number alone.
+    The sample of a query depends only on the seed, the iteration and the number of the query.
     """
 
     def set_iteration(self, t: int) -> None:
-        """Take what is sampled in iteration ``t`` from here on."""
+        """Use the samples of iteration ``t``."""
 
     def number_from(self, first: int) -> None:
-        """Sample as if the first query had this number: where the data are a part of others."""
+        """Set the number of the first query, if the data is a part of a larger data set."""
 
 
 CAPABILITIES: dict[str, tuple[str, ...]] = {
@@ -205,55 +161,37 @@ CAPABILITIES: dict[str, tuple[str, ...]] = {
     "stochastic": ("set_iteration", "number_from", "state", "load_state"),
     "stateful": ("state", "load_state"),
 }
-"""The methods that a bound loss has by each trait that it may have, beside value and grad."""
+"""Methods of a bound loss that each trait declares, besides value and grad."""
 
 
 class Loss(Protocol):
-    """Hyper-parameters of a loss: a frozen dataclass without arrays or state.
-
-    ``traits`` and ``bind`` are all that every loss has; the protocols below are announced by traits
-    as those of bound losses are.
-    """
+    """Hyper-parameters of a loss: a frozen dataclass without arrays or state."""
 
     @property
     def traits(self) -> Traits:
-        """What the loss can do with these parameters."""
+        """Capabilities of the loss with these parameters."""
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set; check its parameters and what it needs of the data."""
-
-
-class RuleLoss(Loss, Protocol):
-    """A loss with a formula for weights of rules [x_f > theta]: ``traits.rule_step`` says so."""
-
-    def rule_step(self, value: float, derivative: float) -> float:
-        """Return how far to go along a rule, from the loss and its derivative along the rule."""
-
-
-class SquaresLoss(Loss, Protocol):
-    """A loss sum_i w_i/2 (s_i - y_i)^2 with fixed y: ``traits.fixed_targets`` says so."""
-
-    def fixed_targets(self, data: RankingData) -> F64:
-        """Return y of each document."""
+        """Prepare the loss for one data set; check its parameters and the data."""
 
 
 class SurveyedLoss(Loss, Protocol):
-    """A loss that depends on the largest of something over all data: ``traits.largest`` says so."""
+    """A loss that depends on a maximum over all data; see ``Traits.largest``."""
 
     def largest(self, data: RankingData) -> float:
-        """Return the largest over ``data``; that of all data is the largest of their parts."""
+        """Return the maximum over ``data``. Maxima of partitions combine with `max`."""
 
     def bind(
         self, data: RankingData, *, largest: float | None = None, n_jobs: int | None = None
     ) -> BoundLoss:
-        """As for every loss; ``largest`` is that of all data, where ``data`` are a part of them."""
+        """As for every loss; ``largest`` is the maximum over all data, if ``data`` is a part."""
 
 
 class Metric(Protocol):
     """A metric of a ranking; frozen, and its ``repr`` is its name: ``ndcg@10``."""
 
     def per_query(self, s: F64, data: RankingData, out: F64) -> None:
-        """Write the value of each query to ``out`` (NaN: the query is left out of the mean)."""
+        """Write the value of each query to ``out``; NaN excludes the query from the mean."""
 
 
 class Problem(Protocol):
@@ -343,7 +281,7 @@ class SolveResult:
 
 
 VANISHED = "the objective has all but vanished"
-"""Why a solver stopped where the scale of the targets has gone to 0."""
+"""Reason to stop of a solver if the scale of the targets is almost 0."""
 
 
 class Solver(Protocol):
@@ -351,20 +289,13 @@ class Solver(Protocol):
 
     A solver with the field ``random_state`` visits single queries, whose order in the data depends
     only on their content. A solver with ``by_column = True`` steps along single features, supports
-    an l1 penalty, and minimises the problem that `ColumnLoss.by_column` returns.
+    an l1 penalty, and minimises the problem that ``by_column`` of the loss returns.
     """
 
     needs: ClassVar[frozenset[str]]
 
     def solve(self, problem: Problem, start: F64 | None = None) -> SolveResult:
         """Minimise ``problem`` from ``start`` (0 by default)."""
-
-
-class OnlineSolver(Solver, Protocol):
-    """A solver that continues with new queries, as ``partial_fit`` needs."""
-
-    def resume(self, problem: StochasticProblem, state: Any) -> SolveResult:
-        """Take one step for each part of ``problem``, in their own order, from ``state``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +334,7 @@ class Round:
 
 
 class FittedModel(Protocol):
-    """What a model has learnt: makes scores, and can be written to a model file.
+    """A fitted model, which computes scores and can be written to a model file.
 
     Optional: ``scores_of(data, n_jobs=)`` and ``contributions_of(data)`` of a model whose scores
     depend on the query; ``coef``, the weights of a linear model;
@@ -412,13 +343,13 @@ class FittedModel(Protocol):
 
     @property
     def n_features(self) -> int:
-        """Number of features that it takes."""
+        """Number of features."""
 
     def scores(self, X: FloatMatrix, *, n_jobs: int | None = None) -> F64:
         """Return the score of each row."""
 
     def contributions(self, X: FloatMatrix) -> F64:
-        """Return what each feature adds to each score, and the rest of the score last."""
+        """Return the contribution of each feature to each score, and the remainder last."""
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays of the model, by name."""

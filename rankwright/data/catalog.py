@@ -1,8 +1,8 @@
-"""Data sets by name: ``digits``, which scikit-learn has.
+"""Data sets by name: ``digits`` of scikit-learn.
 
-Section 6.2 of DORM [le2007dorm] makes ranking data of classified rows: shuffle them, and sample
-the documents of each query from them; the grade of a document is the number of its class. So a
-ranker must put nines before eights before sevens. We first cut the shuffled rows, so that no
+Section 6.2 of DORM [le2007dorm] converts classified rows to ranking data: shuffle them, and sample
+the documents of each query from them; the grade of a document is the number of its class. A ranker
+must rank nines before eights before sevens. The shuffled rows are divided first, so that no
 document is in two parts: one half for train, one quarter each for valid and test. Within a part a
 document may be in several queries, but only once in a query.
 """
@@ -25,11 +25,11 @@ _ABOUT = "handwritten digits as queries, embedded: 3 x 50 queries, grades 0 to 9
 _CUTS = (0.5, 0.75)
 
 NAMES = {"digits": _ABOUT} | {f"digits/{part}": f"{part} of {_ABOUT}" for part in PARTS}
-"""Every name that `load` takes, with a line on it."""
+"""Descriptions of the data sets by name."""
 
 
 def descriptions() -> dict[str, str]:
-    """Return a line on each data set."""
+    """Return the descriptions for ``rankwright list data``."""
     return {"digits": f"{_ABOUT}; also /train, /valid, /test"}
 
 

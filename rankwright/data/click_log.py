@@ -1,15 +1,16 @@
-"""`ClickLog`: result lists that users were shown, and what they clicked.
+"""Click logs: `ClickLog` contains lists of documents that users saw, and their clicks.
 
-A session is one list shown for one query. Its impressions, one for each document shown, are
-``indptr[s]:indptr[s + 1]``, in order of position. Queries and documents are codes (numbers from 0)
-into ``query_ids`` and ``document_ids``. Features stay in a table of their own, a `RankingData`, and
-``row`` points to them.
+A session is one list for one query. Its impressions, one for each document, are the rows
+``indptr[s]:indptr[s + 1]`` in order of position. Queries and documents are codes (numbers from 0),
+which are indices of ``query_ids`` and ``document_ids``. Features are in a separate table, a
+`RankingData`, and ``row`` contains the row of each impression.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +35,7 @@ from rankwright.errors import DataError, UsageError, counted, quoted
 I32 = NDArray[np.int32]
 
 HIGHEST_POSITION = 10_000
-"""The highest position of an impression: models keep numbers for each."""
+"""The highest position of an impression. Models have parameters for each position."""
 
 _PER_IMPRESSION = ("document", "position", "click", "propensity", "row", "team", "credit")
 _PER_SESSION = ("query", "time", "user", "weight")
@@ -57,27 +58,6 @@ _SPECS = (
 
 
 @kernel
-def _number_pairs(sessions, indptr, query, document, last, slot, code, first):  # type: ignore[no-untyped-def]
-    """Give numbers to pairs in the order of ``sessions``, query by query; return how many.
-
-    ``last[d]`` is the query that document d was last seen with (-1: none), ``slot[d]`` their pair,
-    and ``first[p]`` the first impression of pair p.
-    """
-    found = 0
-    for s in sessions:
-        q = query[s]
-        for i in range(indptr[s], indptr[s + 1]):
-            d = document[i]
-            if last[d] != q:
-                last[d] = q
-                slot[d] = found
-                first[found] = i
-                found += 1
-            code[i] = slot[d]
-    return found
-
-
-@kernel
 def _hash_sessions(indptr, query, document, position, click, out):  # type: ignore[no-untyped-def]
     """Write a hash of each session: query, documents, positions and clicks."""
     for s in range(len(query)):
@@ -90,7 +70,7 @@ def _hash_sessions(indptr, query, document, position, click, out):  # type: igno
 
 @kernel
 def _same_session(s, t, indptr, query, document, position, click):  # type: ignore[no-untyped-def]
-    """Whether two sessions are equal."""
+    """Return whether two sessions are equal."""
     size = indptr[s + 1] - indptr[s]
     if query[s] != query[t] or indptr[t + 1] - indptr[t] != size:
         return False
@@ -103,7 +83,7 @@ def _same_session(s, t, indptr, query, document, position, click):  # type: igno
 
 @kernel
 def _name_first(order, hashes, indptr, query, document, position, click, first):  # type: ignore[no-untyped-def]
-    """Write the first session that equals each; ``order`` has equal hashes side by side."""
+    """Write the first equal session of each session; ``order`` sorts sessions by their hashes."""
     head = -1
     for place in range(len(order)):
         s = order[place]
@@ -121,7 +101,7 @@ def _name_first(order, hashes, indptr, query, document, position, click, first):
 
 
 class Pairs(NamedTuple):
-    """The different (query, document) pairs of a log, ordered by query, then by document.
+    """The distinct (query, document) pairs of a log, ordered by query, then by document.
 
     Attributes
     ----------
@@ -143,9 +123,9 @@ class ClickCounts(NamedTuple):
     ----------
     query, document, position : (m,) int32
     impressions, clicks : (m,) float64
-        Sums of the weights of sessions, which are 1 unless the log says otherwise.
+        Sums of session weights (1 for a log without weights).
     row : (m,) int64 or None
-        The row of the feature table that holds the document.
+        The row of the document in the feature table.
     """
 
     query: I32
@@ -158,14 +138,14 @@ class ClickCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """How the lists of a log were put together from those of several rankers.
+    """Description of how the lists of several rankers were interleaved.
 
     Attributes
     ----------
     method : str
-        Its name: ``"team_draft"``, ...
+        Name of the method, for example ``"team_draft"``.
     rankers : tuple of str
-        Names of the rankers; teams are numbers into them.
+        Names of the rankers. Teams are indices of this tuple.
     params : dict
         Parameters of the method.
 
@@ -181,70 +161,71 @@ class Interleaving:
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as files keep it."""
+        """Return the description as a JSON object."""
         return {"method": self.method, "rankers": list(self.rankers), **self.params}
 
     @classmethod
-    def from_dict(cls, held: Any) -> Interleaving:
-        """Return what `to_dict` gave."""
-        found = dict(held) if isinstance(held, Mapping) else {}
-        method, rankers = found.pop("method", None), found.pop("rankers", None)
+    def from_dict(cls, content: Any) -> Interleaving:
+        """Build from the result of `to_dict`."""
+        params = dict(content) if isinstance(content, Mapping) else {}
+        method, rankers = params.pop("method", None), params.pop("rankers", None)
         names = rankers if isinstance(rankers, list) else []
         if (
             not isinstance(method, str)
             or len(names) < 2
-            or not all(isinstance(one, str) for one in names)
+            or not all(isinstance(name, str) for name in names)
             or len(set(names)) < len(names)
         ):
             raise DataError(
                 "interleaving must be an object with a method and the names of two or more "
                 'different rankers, such as {"method": "team_draft", "rankers": ["A", "B"]}, '
-                f"not {quoted(str(held)[:80])}."
+                f"not {quoted(str(content)[:80])}."
             )
-        return cls(method, tuple(names), found)
+        return cls(method, tuple(names), params)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClickLog:
-    """Result lists shown to users, and their clicks. Build it with `from_arrays` or `from_frame`.
+    """Lists of documents that users saw, and their clicks.
 
-    The constructor takes arrays as they are, and raises where they do not fit together.
+    Build a log with `from_arrays` or `from_frame`. The constructor does not convert arrays; it
+    raises an error if they are inconsistent.
 
     Attributes
     ----------
     indptr : (S + 1,) int64
         Boundaries of sessions.
     query : (S,) int32
-        Query of each session, a code into ``query_ids``.
+        Query of each session, an index of ``query_ids``.
     document : (n,) int32
-        Document of each impression, a code into ``document_ids``.
+        Document of each impression, an index of ``document_ids``.
     position : (n,) int32
-        Position at which it was shown, from 1; rises within a session.
+        Position of each impression, from 1, increasing within a session.
     click : (n,) bool
-        Whether it was clicked.
+        Whether the document was clicked.
     query_ids, document_ids : arrays
         The caller's ids, of any type.
     time : (S,) array or None
-        When each list was shown: dates, or numbers in any unit.
+        Time of each list: dates, or numbers in any unit.
     user : (S,) array or None
-        Who saw each list. Readers leave it out unless asked for it.
+        User of each list. File readers omit users by default.
     weight : (S,) float64 or None
-        How much each session counts, 1 if None: as so many sessions in sums and means. In
-        intervals and tests a session is one observation, whatever its weight.
+        Weight of each session in sums and means; None is 1. In intervals and tests, a session is
+        one observation, independent of its weight.
     propensity : (n,) float64 or None
-        The probability, above 0, with which the document was shown there, as `evaluate_policy`
-        takes it. It says nothing of whether users looked, so that learning does not use it.
+        Probability, above 0, that the document was shown at this position, for `evaluate_policy`.
+        It is not the probability of examination, so learning does not use it.
     features : RankingData or None
         A table of features.
     row : (n,) int64 or None
-        The row of ``features`` that holds the document of each impression.
+        Row of each impression in ``features``.
     team : (n,) int16 or None
-        Of interleaved lists: the ranker that gave the document, a number into the rankers of
-        ``interleaving``; -1 if a click on it gives no credit to one ranker.
+        For interleaved lists, the ranker that contributed the document, an index of the rankers of
+        ``interleaving``; -1 if a click gives no credit to a single ranker.
     credit : (n, c) float64 or None
-        Of interleaved lists: what the method needs beside the team to give credit for clicks.
+        For interleaved lists, further numbers of the method to give credit for clicks.
     interleaving : Interleaving or None
-        How the lists were interleaved, and of which rankers.
+        Method and rankers of interleaved lists.
 
     Examples
     --------
@@ -283,7 +264,7 @@ class ClickLog:
     def __post_init__(self) -> None:
         if (self.features is None) != (self.row is None):
             raise DataError(
-                "the click log: features and row belong together; with_features finds the rows."
+                "the click log: features and row belong together; use with_features to set both."
             )
         present = {spec.name: getattr(self, spec.name) for spec in _SPECS}
         lengths = check_arrays(
@@ -299,8 +280,8 @@ class ClickLog:
             values = getattr(self, name)
             if values is not None and np.shape(values) != (lengths["sessions"],):
                 raise DataError(
-                    f"the click log: the array '{name}' has the shape {np.shape(values)}; one "
-                    f"value for each of the {lengths['sessions']} sessions is expected."
+                    f"the click log: the array '{name}' has the shape {np.shape(values)}, but "
+                    f"needs one value for each of the {lengths['sessions']} sessions."
                 )
         if self.propensity is not None and len(self.propensity) and self.propensity.min() == 0.0:
             at = int(np.flatnonzero(self.propensity == 0.0)[0])
@@ -310,7 +291,7 @@ class ClickLog:
         self._check_order()
 
     def _check_teams(self, team: NDArray[np.int16]) -> None:
-        """Refuse teams of rankers that are not there."""
+        """Raise if a team is not one of the rankers."""
         if self.interleaving is None:
             raise DataError("the click log has teams, but not how it was interleaved.")
         names = self.interleaving.rankers
@@ -321,9 +302,9 @@ class ClickLog:
             )
 
     def _check_order(self) -> None:
-        """Refuse positions that do not rise within a session."""
+        """Raise if positions do not increase within a session."""
         rises = self.position[1:] > self.position[:-1]
-        first = self.indptr[1:-1]  # of the later sessions, and the end where these are empty
+        first = self.indptr[1:-1]  # equal to the number of impressions for empty last sessions
         rises[first[(first > 0) & (first < len(self.position))] - 1] = True
         if not rises.all():
             at = int(np.flatnonzero(~rises)[0]) + 1
@@ -352,32 +333,32 @@ class ClickLog:
         interleaving: Interleaving | None = None,
         features: RankingData | None = None,
     ) -> ClickLog:
-        """Check and group arrays with a value for each impression; these may come in any order.
+        """Build from arrays with a value for each impression, in any order.
 
         Parameters
         ----------
         query : array-like (n,) or (S,)
-            Query id of each impression, the same in a session, or of each session in order of
+            Query id of each impression, constant in a session, or of each session in order of
             first appearance.
         document : array-like (n,)
             Document id of each impression.
         click : array-like (n,)
-            Whether, or how often, it was clicked: 0 is no click, any higher number is one.
+            Whether, or how often, the document was clicked. Numbers above 0 are clicks.
         session : array-like (n,)
             Session id of each impression, of any type.
         session_sizes : array-like (S,)
-            Instead of ``session``: how many consecutive impressions each session has.
+            Instead of ``session``: the number of consecutive impressions of each session.
         position : array-like (n,)
-            From 1; by default the order of impressions within their session.
+            From 1; by default the order of impressions in their session.
         time, user, weight : array-like (n,) or (S,)
             As ``query``; see the attributes.
         propensity : array-like (n,)
-            The probability with which each document was shown where it was.
+            Probability that each document was shown at its position.
         team, credit, interleaving
-            Of interleaved lists: a team for each impression, a row of numbers for each, and the
-            method; see the attributes.
+            For interleaved lists: a team and a row of numbers for each impression, and the method;
+            see the attributes.
         features : RankingData
-            With ``doc_id``: the features of the documents, found by query and document id.
+            Features of the documents with ``doc_id``, joined by query and document id.
         """
         n = len(np.asarray(document))
         if (session is None) == (session_sizes is None):
@@ -389,7 +370,7 @@ class ClickLog:
             indptr, _, order = boundaries_of_sizes(session_sizes, n, "session_sizes", "session")
         else:
             if not n:
-                raise DataError("there are no impressions, so there is no log.")
+                raise DataError("the log has no impressions.")
             indptr, _, order = group_rows(as_vector(session, "session", n), "session id")
         clicks = as_float_vector(click, "click", n)
         if not (clicks >= 0).all():
@@ -400,14 +381,19 @@ class ClickLog:
         source = np.arange(n) if order is None else order
         if position is not None and not _in_order(places[source], within):
             source = source[np.lexsort((places[source], within))]
-        query_codes, query_ids = codes_of_ids(
-            _per_session(
-                clean_ids(as_array(query, "query id"), "query id"), "query", indptr, source
-            )
-        )
+        queries = clean_ids(as_array(query, "query id"), "query id")
+        query_codes, query_ids = codes_of_ids(_per_session(queries, "query", indptr, source))
         documents = clean_ids(as_vector(document, "document", n), "document id")
         document_codes, document_ids = codes_of_ids(documents[source])
-        return cls(
+        of_sessions: dict[str, Any] = {
+            name: _per_session(values, name, indptr, source)
+            for name, values in (("time", time), ("user", user), ("weight", weight))
+            if values is not None
+        }
+        if "weight" in of_sessions:
+            weights = checked_weights(of_sessions["weight"], "weight", len(indptr) - 1)
+            of_sessions["weight"] = weights
+        log = cls(
             indptr=indptr,
             query=query_codes,
             document=document_codes,
@@ -415,22 +401,17 @@ class ClickLog:
             click=clicks[source] > 0,
             query_ids=query_ids,
             document_ids=document_ids,
-            time=None if time is None else _per_session(time, "time", indptr, source),
-            user=None if user is None else _per_session(user, "user", indptr, source),
-            weight=(
-                None
-                if weight is None
-                else checked_weights(
-                    _per_session(weight, "weight", indptr, source), "weight", len(indptr) - 1
-                )
-            ),
             propensity=(
                 None if propensity is None else as_float_vector(propensity, "propensity", n)[source]
             ),
-            team=None if team is None else _teams(team, n)[source],
+            team=None
+            if team is None
+            else _whole_numbers(team, "team", n, -1, 2**15 - 1)[source].astype(np.int16),
             credit=None if credit is None else _credits(credit, n)[source],
             interleaving=interleaving,
-        )._given(features)
+            **of_sessions,
+        )
+        return log if features is None else log.with_features(features)
 
     @classmethod
     def from_frame(
@@ -454,13 +435,13 @@ class ClickLog:
             As in `from_arrays`.
         **columns
             Names of further columns: ``position``, ``time``, ``user``, ``weight``, ``propensity``.
-            A column ``position`` is used where there is one, and so are the columns of
-            interleaved lists: ``interleaving``, ``team``, ``credit_1``, ...
+            By default, ``position`` and the columns of interleaved lists (``interleaving``,
+            ``team``, ``credit_1``, ...) are used if the frame has them.
         """
         for role in columns:
             if role not in OPTIONAL_COLUMNS:
                 raise UsageError(
-                    f"there is no column role {quoted(role)}; further columns are "
+                    f"column role {quoted(role)} is unknown; further columns are "
                     f"{', '.join(OPTIONAL_COLUMNS)}."
                 )
         column = columns_of_frame(frame)
@@ -475,7 +456,7 @@ class ClickLog:
     def from_columns(
         cls, column: Any, named: dict[str, str], *, features: RankingData | None = None
     ) -> ClickLog:
-        """Build from columns: ``column(name)`` has the values, ``named`` the name of each role."""
+        """Build from the function ``column`` of names, and the name of each role."""
         ids = {"session": "session id", "query": "query id", "document": "document id"}
         arrays = {
             role: checked_ids(column(name), name, ids[role]) if role in ids else column(name)
@@ -483,11 +464,8 @@ class ClickLog:
         }
         return cls.from_arrays(**with_interleaving(arrays), features=features)
 
-    def _given(self, features: RankingData | None) -> ClickLog:
-        return self if features is None else self.with_features(features)
-
     def _replace(self, **changes: Any) -> ClickLog:
-        """Return the log with other arrays that are known to fit together."""
+        """Return a copy with other arrays, without checks."""
         log = object.__new__(type(self))
         for name in FIELDS:
             object.__setattr__(log, name, changes.get(name, getattr(self, name)))
@@ -530,7 +508,7 @@ class ClickLog:
 
     def __repr__(self) -> str:
         optional = ("time", "user", "weight", "propensity", "features", "interleaving")
-        given = [name for name in optional if getattr(self, name) is not None]
+        present = [name for name in optional if getattr(self, name) is not None]
         about = [
             counted(self.n_sessions, "session"),
             counted(self.n_impressions, "impression"),
@@ -538,35 +516,37 @@ class ClickLog:
             counted(self.n_queries, "query"),
             counted(self.n_documents, "document"),
             f"positions up to {self.n_positions}",
-            *([f"with {', '.join(given)}"] if given else []),
+            *([f"with {', '.join(present)}"] if present else []),
         ]
         return f"ClickLog({', '.join(about)})"
 
     # --- parts -------------------------------------------------------------------------------
 
     def select(self, sessions: Any) -> ClickLog:
-        """Return the log of these session numbers, in their order; or of those that are True."""
-        chosen = np.asarray(sessions)
-        if chosen.dtype == bool:
-            chosen = np.flatnonzero(as_vector(chosen, "sessions", self.n_sessions))
-        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.n_sessions):
-            raise UsageError(f"session numbers go from 0 to {self.n_sessions - 1}.")
-        chosen = chosen.astype(np.int64)
-        sizes = self.sizes[chosen]
+        """Return the log of some sessions, by their numbers in any order or by a boolean mask."""
+        numbers = np.asarray(sessions)
+        if numbers.dtype == bool:
+            numbers = np.flatnonzero(as_vector(numbers, "sessions", self.n_sessions))
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.n_sessions):
+            raise UsageError(f"session numbers are from 0 to {self.n_sessions - 1}.")
+        numbers = numbers.astype(np.int64)
+        sizes = self.sizes[numbers]
         indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        at = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], sizes)
-        return self._replace(indptr=indptr, **self._taken(at, chosen))
-
-    def _taken(self, at: Any, sessions: Any) -> dict[str, Any]:
-        taken = {name: _take(getattr(self, name), at) for name in _PER_IMPRESSION}
-        return taken | {name: _take(getattr(self, name), sessions) for name in _PER_SESSION}
+        rows = np.arange(indptr[-1]) + np.repeat(self.indptr[numbers] - indptr[:-1], sizes)
+        arrays = {name: getattr(self, name) for name in (*_PER_IMPRESSION, *_PER_SESSION)}
+        selected = {
+            name: values[rows if name in _PER_IMPRESSION else numbers]
+            for name, values in arrays.items()
+            if values is not None
+        }
+        return self._replace(indptr=indptr, **selected)
 
     def session_of_impression(self) -> I64:
         """Return the session number of each impression."""
         return np.repeat(np.arange(self.n_sessions), self.sizes)
 
     def impression_weights(self) -> F64:
-        """Return the weight of each impression: that of its session, or 1."""
+        """Return the weight of the session of each impression; 1 without weights."""
         if self.weight is None:
             return np.ones(self.n_impressions)
         return np.repeat(self.weight, self.sizes)
@@ -574,20 +554,11 @@ class ClickLog:
     # --- queries and documents ---------------------------------------------------------------
 
     def pairs(self) -> Pairs:
-        """Return the different (query, document) pairs, and the pair of each impression."""
-        n, n_documents = self.n_impressions, self.n_documents
-        code, first = np.empty(n, np.int64), np.empty(n, np.int64)
-        last, slot = np.full(n_documents, -1, np.int32), np.empty(n_documents, np.int64)
-        by_query = np.argsort(self.query, kind="stable")
-        found = _number_pairs(
-            by_query, self.indptr, self.query, self.document, last, slot, code, first
-        )
-        document = self.document[first[:found]]
-        query = self.query[np.searchsorted(self.indptr, first[:found], side="right") - 1]
-        order = np.lexsort((document, query))
-        number = np.empty(found, np.int64)
-        number[order] = np.arange(found)
-        return Pairs(query[order], document[order], number[code])
+        """Return the distinct (query, document) pairs, and the pair of each impression."""
+        query = np.repeat(self.query, self.sizes).astype(np.int64)
+        keys, code = np.unique(query * self.n_documents + self.document, return_inverse=True)
+        codes = np.divmod(keys, max(self.n_documents, 1))
+        return Pairs(codes[0].astype(np.int32), codes[1].astype(np.int32), code)
 
     def counts(self) -> ClickCounts:
         """Return impressions and clicks of each (query, document, position)."""
@@ -609,55 +580,54 @@ class ClickLog:
         )
 
     def with_features(self, features: RankingData) -> ClickLog:
-        """Return the log with the features of its documents, found by query and document id.
+        """Return the log with features of its documents, joined by query and document id.
 
         Parameters
         ----------
         features
-            With ``doc_id``; its ``qid`` are query ids of this log. It may hold more.
+            Features with ``doc_id``, whose ``qid`` are query ids of this log. Further queries and
+            documents are ignored.
         """
         if features.doc_id is None:
             raise DataError(
-                "the features have no document ids, so the documents of the log cannot be found "
-                "in them: build the data with doc_id=..."
+                "the features have no document ids, which are needed to join them with the log: "
+                "build the data with doc_id=..."
             )
         query = _places(features.qid, self.query_ids)
         document = _places(features.doc_id, self.document_ids)
         of_row = query[features.query_of_row()]
-        known = np.flatnonzero((of_row >= 0) & (document >= 0))
-        keys = of_row[known] * self.n_documents + document[known]
+        rows = np.flatnonzero((of_row >= 0) & (document >= 0))
+        keys = of_row[rows] * self.n_documents + document[rows]
         order = np.argsort(keys, kind="stable")
-        keys, known = keys[order], known[order]
-        asked = np.repeat(self.query, self.sizes).astype(np.int64) * self.n_documents
-        asked += self.document
-        at = np.searchsorted(keys, asked)
-        found = at < len(keys)
-        found[found] = keys[at[found]] == asked[found]
-        if not found.all():
-            first = int(np.flatnonzero(~found)[0])
+        keys, rows = keys[order], rows[order]
+        wanted = np.repeat(self.query, self.sizes).astype(np.int64) * self.n_documents
+        wanted += self.document
+        places = np.searchsorted(keys, wanted)
+        present = places < len(keys)
+        present[present] = keys[places[present]] == wanted[present]
+        if not present.all():
+            first = int(np.flatnonzero(~present)[0])
             session = int(np.searchsorted(self.indptr, first, side="right")) - 1
             raise DataError(
                 f"document {quoted(self.document_ids[self.document[first]])} of query "
-                f"{quoted(self.query_ids[self.query[session]])} (session {session}) is not among "
-                f"the features, and {int((~found).sum()) - 1} further impressions are not; leave "
-                "these sessions out, or add their features."
+                f"{quoted(self.query_ids[self.query[session]])} (session {session}) and "
+                f"{int((~present).sum()) - 1} further impressions have no features; omit these "
+                "sessions, or add their features."
             )
-        return self._replace(features=features, row=known[at])
+        return self._replace(features=features, row=rows[places])
 
     def to_ranking_data(self, by: Literal["session", "query"] = "session") -> RankingData:
-        """Return the log as data to learn from, with clicks as grades and positions.
+        """Return the log as training data, with clicks as grades and with positions.
 
         Parameters
         ----------
         by
-            ``"session"``: a list for each session, as it was shown; grades are 0 and 1, and
-            ``qid`` is the session number. ``"query"``: a list for each query, with a row for each
-            document and position; grades are click rates and ``sample_weight`` the impressions.
+            ``"session"``: a list for each session; grades are 0 and 1, and ``qid`` is the session
+            number. ``"query"``: a list for each query with a row for each document and position;
+            grades are click rates and ``sample_weight`` the impressions.
         """
         if self.features is None or self.row is None:
-            raise DataError(
-                "the log has no features to learn from; log.with_features(data) adds them."
-            )
+            raise DataError("the log has no features; add them with log.with_features(data).")
         if by == "session":
             return RankingData.from_arrays(
                 self.features.X[self.row],
@@ -684,22 +654,22 @@ class ClickLog:
         )
 
     def merged(self) -> ClickLog:
-        """Return the log with equal sessions once, and how often each occurred as its weight.
+        """Return the log without repeated sessions, weighted by the number of repetitions.
 
-        Equal are the query, the documents, their positions and their clicks. Times, users,
-        propensities and what belongs to interleaving are left out; models that count fit the
-        result as they do the log.
+        Sessions are equal if their query, documents, positions and clicks are equal. The result has
+        no times, users, propensities and interleaving. Click models based on counts have the same
+        fit on the result as on the log.
         """
         content = self.indptr, self.query, self.document, self.position, self.click
         hashes = np.empty(self.n_sessions, np.uint64)
         _hash_sessions(*content, hashes)
-        named = np.empty(self.n_sessions, np.int64)
-        _name_first(np.argsort(hashes, kind="stable"), hashes, *content, named)
-        first, number = np.unique(named, return_inverse=True)
+        first_equal = np.empty(self.n_sessions, np.int64)
+        _name_first(np.argsort(hashes, kind="stable"), hashes, *content, first_equal)
+        first, number = np.unique(first_equal, return_inverse=True)
         weight = np.ones(self.n_sessions) if self.weight is None else self.weight
-        left_out = ("time", "user", "propensity", "team", "credit", "interleaving")
-        kept = self._replace(**dict.fromkeys(left_out)).select(first)
-        return kept._replace(weight=_sums(number, weight, len(first)))
+        omitted = ("time", "user", "propensity", "team", "credit", "interleaving")
+        sessions = self._replace(**dict.fromkeys(omitted)).select(first)
+        return sessions._replace(weight=_sums(number, weight, len(first)))
 
 
 FIELDS = tuple(field.name for field in fields(ClickLog))
@@ -707,10 +677,10 @@ OPTIONAL_COLUMNS = ("position", "time", "user", "weight", "propensity")
 
 
 def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
-    """Return the sessions of all logs, one log after the other; ids are matched by their value.
+    """Concatenate logs. Ids are matched by their values.
 
-    An optional array is kept where every log has it; features where all have the same. Logs that
-    were interleaved in different ways are refused.
+    The result has an optional array if all logs have it, and features if they are the same object
+    in all logs. Logs must have the same interleaving.
 
     Examples
     --------
@@ -722,111 +692,103 @@ def concatenate_logs(logs: Sequence[ClickLog]) -> ClickLog:
     """
     if not logs:
         raise DataError("there is nothing to concatenate.")
-    interleaving = _joined_interleaving(logs)
+    interleavings = [log.interleaving for log in logs]
+    interleaved = all(interleaving is not None for interleaving in interleavings)
+    sizes = np.concatenate([log.sizes for log in logs])
     query_ids, query = _joined_ids([(log.query_ids, log.query) for log in logs])
     document_ids, document = _joined_ids([(log.document_ids, log.document) for log in logs])
+    shared = all(log.features is logs[0].features for log in logs)
+    weights = [np.ones(log.n_sessions) if log.weight is None else log.weight for log in logs]
 
     def joined(name: str) -> Any:
         arrays = [getattr(log, name) for log in logs]
-        return None if any(one is None for one in arrays) else np.concatenate(arrays)
+        return None if any(array is None for array in arrays) else np.concatenate(arrays)
 
-    shared = all(log.features is logs[0].features for log in logs)
-    weights = [np.ones(log.n_sessions) if log.weight is None else log.weight for log in logs]
-    sizes = np.concatenate([log.sizes for log in logs])
     return ClickLog(
         indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         query=query,
         document=document,
-        position=joined("position"),
-        click=joined("click"),
         query_ids=query_ids,
         document_ids=document_ids,
-        time=joined("time"),
-        user=joined("user"),
         weight=None if all(log.weight is None for log in logs) else np.concatenate(weights),
-        propensity=joined("propensity"),
         features=logs[0].features if shared else None,
         row=joined("row") if shared else None,
-        team=None if interleaving is None else joined("team"),
-        credit=None if interleaving is None else joined("credit"),
-        interleaving=interleaving,
+        team=joined("team") if interleaved else None,
+        credit=joined("credit") if interleaved else None,
+        interleaving=_shared_interleaving(interleavings) if interleaved else None,
+        **{name: joined(name) for name in ("position", "click", "time", "user", "propensity")},
     )
 
 
-def _joined_interleaving(logs: Sequence[ClickLog]) -> Interleaving | None:
-    """Return how all logs were interleaved, None where one was not."""
-    first = logs[0].interleaving
-    for log in logs:
-        if log.interleaving is None:
-            return None
-        if first is not None and log.interleaving != first:
+def _shared_interleaving(interleavings: Sequence[Any]) -> Any:
+    """Return the interleaving of all sessions, or raise if it differs."""
+    for interleaving in interleavings:
+        if interleaving != interleavings[0]:
             raise DataError(
-                "the logs were interleaved in different ways: "
-                f"{quoted(str(first.to_dict()))} and {quoted(str(log.interleaving.to_dict()))}; "
-                "keep them apart."
+                "the sessions were interleaved in different ways: "
+                f"{quoted(str(interleavings[0]))} and {quoted(str(interleaving))}; keep them apart."
             )
-    return first
+    return interleavings[0]
 
 
 # --- interleaved lists in tables ---------------------------------------------------------------
 
 
 def interleaving_columns(names: Container[str] | FrameColumns) -> dict[str, str]:
-    """Return the columns of interleaved lists by role; none where no column says how they were.
+    """Return the columns of interleaved lists by role, if there is a column ``interleaving``.
 
-    ``interleaving`` has the same object, written as JSON, in each row; ``team`` a number,
-    ``credit_1``, ``credit_2``, ... the numbers of a row of ``credit``.
+    This column has the same JSON object in each row. ``team`` has the numbers of rankers, and
+    ``credit_1``, ``credit_2``, ... are the columns of ``credit``.
     """
     if "interleaving" not in names:
         return {}
-    found = ["interleaving", *(["team"] if "team" in names else [])]
+    columns = ["interleaving", *(["team"] if "team" in names else [])]
     number = 1
     while f"credit_{number}" in names:
-        found.append(f"credit_{number}")
+        columns.append(f"credit_{number}")
         number += 1
-    return {name: name for name in found}
+    return {name: name for name in columns}
 
 
 def with_interleaving(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of `ClickLog.from_arrays` for columns by role, also of interleaved lists."""
+    """Convert columns by role, including interleaved lists, to arguments of `from_arrays`."""
     if "interleaving" not in arrays:
         return dict(arrays)
-    credit = [values for role, values in arrays.items() if role.startswith("credit_")]
-    rest = {role: values for role, values in arrays.items() if not role.startswith("credit_")}
-    written = sorted({str(one) for one in np.asarray(rest["interleaving"]).tolist()})
-    if len(written) > 1:
-        raise DataError(
-            f"the sessions were interleaved in different ways: {quoted(written[0])} and "
-            f"{quoted(written[1])}; keep them apart."
-        )
-    try:
-        held = json.loads(written[0]) if written else None
-    except (ValueError, RecursionError):
-        held = written[0]
-    rest["interleaving"] = Interleaving.from_dict(held)
-    if credit:
-        numbers = [as_float_vector(one, "credit", len(one)) for one in credit]
-        rest["credit"] = np.column_stack(numbers)
-    return rest
+    columns = {role: values for role, values in arrays.items() if not role.startswith("credit_")}
+    content = _shared_interleaving(list(columns["interleaving"]) or [None])
+    if isinstance(content, str):
+        with suppress(ValueError, RecursionError):
+            content = json.loads(content)
+    columns["interleaving"] = Interleaving.from_dict(content)
+    if len(columns) < len(arrays):
+        numbers = [
+            as_float_vector(values, "credit", len(values))
+            for role, values in arrays.items()
+            if role.startswith("credit_")
+        ]
+        columns["credit"] = np.column_stack(numbers)
+    return columns
 
 
 # --- ids and codes ---------------------------------------------------------------------------
 
 
 def codes_of_ids(ids: AnyArray) -> tuple[I32, AnyArray]:
-    """Return a code for each id, and the different ids in the order of codes."""
+    """Return a code for each id, and the distinct ids in the order of codes."""
     if ids.dtype.kind == "O":
         number: dict[Any, int] = {}
-        codes = np.array([number.setdefault(one, len(number)) for one in ids.tolist()], np.int32)
+        codes = np.array(
+            [number.setdefault(value, len(number)) for value in ids.tolist()], np.int32
+        )
         names = np.empty(len(number), object)
         names[:] = list(number)
         return codes, names
-    different, places = np.unique(ids, return_inverse=True)
-    return places.astype(np.int32), different
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    return inverse.astype(np.int32), distinct
 
 
 def _joined_ids(parts: Sequence[tuple[AnyArray, I32]]) -> tuple[AnyArray, I32]:
-    """Return ids that hold those of all parts, and the codes of all parts in them."""
+    """Return the distinct ids of all parts, and the new codes of all parts."""
     ids = np.concatenate([ids for ids, _ in parts])
     codes, names = codes_of_ids(ids)
     starts = np.cumsum([0, *(len(ids) for ids, _ in parts)])
@@ -836,14 +798,14 @@ def _joined_ids(parts: Sequence[tuple[AnyArray, I32]]) -> tuple[AnyArray, I32]:
 
 
 def _places(ids: AnyArray, names: AnyArray) -> I64:
-    """Return the code in ``names`` of each id, -1 where it is not there.
+    """Return the index of each id in ``names``, -1 for other ids.
 
-    Numbers and their texts are the same id: files bring one or the other.
+    Numbers and their texts are the same id, because readers of files return either.
     """
     if (ids.dtype.kind in "iu") != (names.dtype.kind in "iu"):
         ids, names = ids.astype(str), names.astype(str)
     number = {name: code for code, name in enumerate(names.tolist())}
-    return np.array([number.get(one, -1) for one in ids.tolist()], np.int64)
+    return np.array([number.get(value, -1) for value in ids.tolist()], np.int64)
 
 
 def _sums(code: I64, weight: F64, n: int) -> F64:
@@ -851,58 +813,52 @@ def _sums(code: I64, weight: F64, n: int) -> F64:
     return np.bincount(code, weight, n).astype(np.float64)
 
 
-def _take(values: AnyArray | None, at: Any) -> Any:
-    return None if values is None else values[at]
-
-
 def _positions(position: Any, n: int, indptr: I64, order: I64 | None) -> I32:
-    """Return the position of each row of the caller."""
+    """Return the positions of rows in the order of the arguments."""
     if position is None:
         places = np.empty(n, np.int32)
         counted = np.arange(n) - np.repeat(indptr[:-1], np.diff(indptr)) + 1
         places[slice(None) if order is None else order] = counted
         return places
-    given = as_float_vector(position, "position", n)
-    bad = ~((given >= 1) & (given <= HIGHEST_POSITION) & (given == np.floor(given)))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
+    zero_based = " Add 1 if the first document has position 0."
+    return _whole_numbers(position, "position", n, 1, HIGHEST_POSITION, zero_based)
+
+
+def _whole_numbers(
+    values: Any, name: str, n: int, low: int, high: int, advice_for_zero: str = ""
+) -> I32:
+    numbers = as_float_vector(values, name, n)
+    valid = (numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))
+    if not valid.all():
+        row = int(np.argmin(valid))
+        advice = advice_for_zero if numbers[row] == 0 else ""
         raise DataError(
-            f"positions are whole numbers from 1 to {HIGHEST_POSITION:,}; row {at} has "
-            f"{given[at]:g}."
-            + (" Add 1 where the first document has position 0." if given[at] == 0 else "")
+            f"{name} must be a whole number from {low} to {high:,}; row {row} has "
+            f"{numbers[row]:g}.{advice}"
         )
-    return given.astype(np.int32)
-
-
-def _teams(team: Any, n: int) -> NDArray[np.int16]:
-    given = as_float_vector(team, "team", n)
-    bad = ~((given >= -1) & (given < 2**15) & (given == np.floor(given)))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(f"teams are whole numbers from 0, or -1; row {at} has {given[at]:g}.")
-    return given.astype(np.int16)
+    return numbers.astype(np.int32)
 
 
 def _credits(credit: Any, n: int) -> F64:
     try:
-        given = np.asarray(credit, np.float64)
+        rows = np.asarray(credit, np.float64)
     except (TypeError, ValueError):
         raise DataError("credit must be rows of numbers, as many in each.") from None
-    if given.ndim != 2 or len(given) != n:
+    if rows.ndim != 2 or len(rows) != n:
         raise DataError(
-            f"credit has the shape {given.shape}; a row of numbers for each of the {n} impressions "
-            "is expected."
+            f"credit has the shape {rows.shape}, but needs a row of numbers for each of the {n} "
+            "impressions."
         )
-    return given
+    return rows
 
 
 def _in_order(position: AnyArray, session: AnyArray) -> bool:
-    """Whether positions rise within each session."""
+    """Return whether positions increase within each session."""
     return bool(((position[1:] > position[:-1]) | (session[1:] != session[:-1])).all())
 
 
 def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
-    """Return a value per session, of as many, or of one per impression, the same in a session."""
+    """Return values per session, from as many values or one per impression."""
     array, n_sessions = as_array(values, name), len(indptr) - 1
     empty = (np.diff(indptr) == 0).any()
     if array.shape == (n_sessions,) and (n_sessions != len(source) or empty):
@@ -910,12 +866,12 @@ def _per_session(values: Any, name: str, indptr: I64, source: I64) -> AnyArray:
     if empty:
         raise DataError(
             f"session {int(np.flatnonzero(np.diff(indptr) == 0)[0])} has no impressions; give "
-            f"{name} per session, or leave the session out."
+            f"{name} per session, or omit the session."
         )
     per_row = as_vector(array, name, len(source))[source]
     first = per_row[indptr[:-1]]
     same = per_row == np.repeat(first, np.diff(indptr))
-    if name == "time":  # a log may hold the time of each click: the first is kept
+    if name == "time":  # logs can contain the time of each click; use the first
         return first
     if not same.all():
         at = int(np.flatnonzero(~same)[0])

@@ -18,13 +18,11 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from json import JSONDecodeError, JSONDecoder
 from math import nan
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec import field as key
@@ -34,13 +32,13 @@ from rankwright.core.parameters import check_choice
 from rankwright.core.types import AnyArray
 from rankwright.data.formats import Format
 from rankwright.data.frames import ids_of_text, listed
+from rankwright.data.json_values import as_struct, json_values
 from rankwright.data.judgments import Judgments, read_judgments
 from rankwright.data.ranking_data import RankingData, first_repeated
-from rankwright.data.streams import decoded, display_name, error_at, open_bytes, text_lines
+from rankwright.data.streams import display_name, error_at, text_lines
 from rankwright.errors import DataError, UsageError, quoted
 from rankwright.registry import EXTENSIONS
 
-_NOT_BLANK = re.compile(r"\S")
 _VESPA_KINDS = ("matchfeatures", "summaryfeatures", "rankfeatures")
 _NOT_A_FEATURE = "vespa.summaryFeatures.cached"
 _SOLR_FIELDS = ("[features]", "features")
@@ -150,28 +148,6 @@ class FeatureLog:
 # --- JSON values -----------------------------------------------------------------------------
 
 
-def _json_values(path: str) -> Iterator[tuple[int, Any]]:
-    """Yield the JSON values of a file with the numbers of their first lines.
-
-    Values can follow each other on a line: Elasticsearch ends no response with a line break, so
-    ``curl ... >> log.jsonl`` writes a single line.
-    """
-    with open_bytes(path) as stream:
-        text = "".join(decoded(raw, path, number) for number, raw in enumerate(stream, 1))
-    decoder, line, end = JSONDecoder(), 1, 0
-    while (match := _NOT_BLANK.search(text, end)) is not None:
-        line += text.count("\n", end, match.start())
-        try:
-            value, end = decoder.raw_decode(text, match.start())
-        except JSONDecodeError as error:
-            reason = f"{_lower_first(error.msg)} in column {error.colno}"
-            error_at(path, error.lineno, f"this is not JSON: {reason}")
-        except (ValueError, RecursionError) as error:  # numbers of 5,000 digits, deep nesting
-            error_at(path, line, f"this is not JSON: {_lower_first(str(error))}")
-        yield line, value
-        line += text.count("\n", match.start(), end)
-
-
 class _Feature(Struct):
     name: str
     value: float | str | None = None
@@ -257,13 +233,9 @@ class _Reader:
 
     def responses(self) -> Iterator[_Response]:
         """Yield the responses with their documents."""
-        for line, value in _json_values(self.path):
-            try:
-                answers = msgspec.convert(value, _Answer | list[_Answer])
-            except msgspec.ValidationError as error:
-                reason, _, place = str(error).partition(" - at ")
-                reason = f"{_lower_first(reason)} at {place or '`$`'}"
-                error_at(self.path, line, f"this is not a logged response: {reason}")
+        for line, value in json_values(self.path):
+            kind = _Answer | list[_Answer]
+            answers = as_struct(value, kind, self.path, line, "a logged response")
             for answer in answers if isinstance(answers, list) else [answers]:
                 yield from self._unwrapped(answer, None, line)
         if isinstance(self.queries, list) and self.n_responses != len(self.queries):
@@ -528,10 +500,6 @@ def _id_text(value: Any) -> str | None:
     if value is None or value == "" or isinstance(value, dict | list):
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _lower_first(message: str) -> str:
-    return message[:1].lower() + message[1:].rstrip(".")
 
 
 def _error_text(error: Any) -> Any:

@@ -56,8 +56,8 @@ def load(path: str | Path, *, format: str | None = None, **options: Any) -> Rank
         if _is_fold(path):
             return load_fold(Path(path), **options)
         if _is_bare_name(path):
-            what = "file or data set"
-            raise UsageError(registry.unknown(what, str(path), catalog.descriptions()))
+            kind = "file or data set"
+            raise UsageError(registry.unknown(kind, str(path), catalog.descriptions()))
     return read_file(path, format or format_of(path), **options)
 
 
@@ -68,6 +68,7 @@ def load_documents(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
     qid_column: str | None = None,
+    zero_based: bool | None = None,
     **options: Any,
 ) -> RankingData:
     """Read documents to be ranked. As `load`, but grades are not required.
@@ -80,37 +81,45 @@ def load_documents(
     n_features
         Number of features of a model without feature names.
     qid_column
-        Column of query ids in the model's training data. It is used if the table has it and ``qid``
-        is not given.
+        Column of query ids in the model's training data; used if the table has it and ``qid`` is
+        not given.
+    zero_based
+        Whether the feature ids of the model's training data start at 0; used for LETOR text if it
+        is not None.
     path, format, **options
         As for `load`.
     """
     refuse_address(path)
+    options = model_options(path, format, options, qid_column=qid_column, zero_based=zero_based)
     if _has_no_format(path, format):
         return load(path, **options)
     name = format or format_of(path)
-    options = with_query_column(path, name, qid_column, options)
     options = _for_documents(format_named(name), path, feature_names, n_features, options)
     return load(path, format=name, **options)
 
 
-def with_query_column(
+def model_options(
     path: str | Path,
     format: str | None,  # noqa: A002
-    qid_column: str | None,
     options: dict[str, Any],
+    *,
+    qid_column: str | None,
+    zero_based: bool | None,
 ) -> dict[str, Any]:
-    """Return the options of a reader, with the model's column of query ids if a table has it.
+    """Return the options of a reader, completed by what a model knows of its training data.
 
-    The columns of standard input and pipes are unknown before reading, so the model's column is
-    expected there.
+    Tables get the column of query ids if they have it. The columns of standard input and pipes are
+    unknown before reading, so the model's column is expected there. LETOR text gets the numbering
+    of the features.
     """
+    if zero_based is not None and "zero_based" not in options and _is_letor(path, format):
+        return {**options, "zero_based": zero_based}
     if qid_column is None or "qid" in options or _has_no_format(path, format):
         return options
-    chosen = format_named(format or format_of(path))
-    if "qid" not in chosen.read_options or chosen.column_names is None:
+    file_format = format_named(format or format_of(path))
+    if "qid" not in file_format.read_options or file_format.column_names is None:
         return options
-    if Path(path).is_file() and qid_column not in chosen.column_names(path):
+    if Path(path).is_file() and qid_column not in file_format.column_names(path):
         return options
     return {**options, "qid": qid_column}
 
@@ -130,6 +139,7 @@ def document_parts(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
     qid_column: str | None = None,
+    zero_based: bool | None = None,
     **options: Any,
 ) -> DocumentParts:
     """Read documents to be ranked in parts.
@@ -139,7 +149,7 @@ def document_parts(
 
     Parameters
     ----------
-    path, format, feature_names, n_features, qid_column, **options
+    path, format, feature_names, n_features, qid_column, zero_based, **options
         As for `load_documents`.
     """
     refuse_address(path)
@@ -151,18 +161,21 @@ def document_parts(
             feature_names=feature_names,
             n_features=n_features,
             qid_column=qid_column,
+            zero_based=zero_based,
             **options,
         )
 
     if not _has_no_format(path, format) and Path(path).exists() and not Path(path).is_fifo():
         name = format or format_of(path)
-        chosen = format_named(name)
-        if chosen.read_parts is not None and chosen.row_count is not None:
-            rows = chosen.row_count(path)
-            options = with_query_column(path, name, qid_column, options)
-            options = _for_documents(chosen, path, feature_names, n_features, options)
-            check_options(name, "read", options, chosen.read_options)
-            parts = iter(()) if rows == 0 else chosen.read_parts(path, **options)
+        file_format = format_named(name)
+        if file_format.read_parts is not None and file_format.row_count is not None:
+            rows = file_format.row_count(path)
+            options = model_options(
+                path, name, options, qid_column=qid_column, zero_based=zero_based
+            )
+            options = _for_documents(file_format, path, feature_names, n_features, options)
+            check_options(name, "read", options, file_format.read_options)
+            parts = iter(()) if rows == 0 else file_format.read_parts(path, **options)
             return DocumentParts(rows or None, _parts_or(read_all, parts))
     return DocumentParts(None, _parts_or(read_all, iter(())))
 
@@ -176,21 +189,27 @@ def _parts_or(
     yield from parts
 
 
+def _is_letor(path: str | Path, format: str | None) -> bool:  # noqa: A002
+    if format is None and _is_fold(path):
+        return True
+    return not _has_no_format(path, format) and (format or format_of(path)) == "letor"
+
+
 def _for_documents(
-    chosen: Format,
+    file_format: Format,
     path: str | Path,
     feature_names: Sequence[str] | None,
     n_features: int | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return reader options that select the model's features and do not require grades."""
-    if "grades" in chosen.read_options:
+    if "grades" in file_format.read_options:
         options = {"grades": False, **options}
-    if "features" in chosen.read_options and chosen.column_names is not None:
+    if "features" in file_format.read_options and file_format.column_names is not None:
         names = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
         has_names = names != default_names(len(names))
         is_file = bool(names) and Path(path).is_file()
-        if has_names or (is_file and {*names} <= {*chosen.column_names(path)}):
+        if has_names or (is_file and {*names} <= {*file_format.column_names(path)}):
             options = {"features": list(names), **options}
     return options
 
@@ -211,10 +230,10 @@ def save(data: RankingData, path: str | Path, *, format: str | None = None, **op
     0 qid:7 1:1
     """
     name = format or format_of(path, for_writing=True)
-    chosen = format_named(name)
-    check_options(name, "write", options, chosen.write_options)
-    _warn_of_loss(data, name, chosen)
-    chosen.write(data, path, **options)
+    file_format = format_named(name)
+    check_options(name, "write", options, file_format.write_options)
+    _warn_of_loss(data, name, file_format)
+    file_format.write(data, path, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +328,12 @@ def convert(
 # --- writing ---------------------------------------------------------------------------------
 
 
-def _warn_of_loss(data: RankingData, name: str, chosen: Format) -> None:
+def _warn_of_loss(data: RankingData, name: str, file_format: Format) -> None:
     """Warn about the parts of ``data`` that format ``name`` cannot store.
 
     Categories raise an error, because their codes would be read as numbers.
     """
-    if data.categories and "categories" not in chosen.holds:
+    if data.categories and "categories" not in file_format.holds:
         features = ", ".join(quoted(feature) for feature in data.categories)
         raise DataError(
             f"format '{name}' cannot hold categories ({features}); write parquet, arrow, csv or a "
@@ -322,10 +341,10 @@ def _warn_of_loss(data: RankingData, name: str, chosen: Format) -> None:
         )
     optional = (*PER_DOCUMENT, "query_weight", "feature_names")
     present = [part for part in optional if getattr(data, part) is not None]
-    lost = [part for part in present if part not in chosen.holds]
-    if "qid" not in chosen.holds and data.qid.tolist() != list(range(data.n_queries)):
+    lost = [part for part in present if part not in file_format.holds]
+    if "qid" not in file_format.holds and data.qid.tolist() != list(range(data.n_queries)):
         lost.append("qid")
-    if "empty queries" not in chosen.holds and (data.sizes == 0).any():
+    if "empty queries" not in file_format.holds and (data.sizes == 0).any():
         lost.append(f"the {counted(int((data.sizes == 0).sum()), 'query')} without documents")
     if lost:
         warnings.warn(f"format '{name}' cannot hold {', '.join(lost)}: left out.", stacklevel=3)

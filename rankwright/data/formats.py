@@ -161,6 +161,6 @@ def check_options(name: str, verb: str, options: Iterable[str], known: Collectio
 
 def read_file(path: str | Path, name: str, **options: Any) -> RankingData:
     """Read a file in the format ``name``."""
-    chosen = format_named(name)
-    check_options(name, "read", options, chosen.read_options)
-    return chosen.read(path, **options)
+    file_format = format_named(name)
+    check_options(name, "read", options, file_format.read_options)
+    return file_format.read(path, **options)

@@ -23,6 +23,7 @@ from scipy.special import bdtrc, gammaln
 
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.content import mix_bits
 from rankwright.data.ranking_data import RankingData, parts_of
 from rankwright.errors import quoted
 
@@ -115,15 +116,14 @@ def _features(data: RankingData) -> tuple[dict[str, Any], AnyArray]:
     for part in parts_of(data, rows=max(1, _BLOCK * n // max(values, 1))):
         X: Any = part.X
         end = row + part.n_documents
-        if sparse.issparse(X):
-            mixed: Any = sparse.csr_array((_mix(X.data), X.indices, X.indptr), X.shape)
-            mixed.sum_duplicates()
-            smallest, largest = (m(axis=0).toarray().ravel() for m in (X.nanmin, X.nanmax))
-            gaps += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
-        else:
-            mixed = _mix(X)
+        if isinstance(X, np.ndarray):
+            mixed: Any = _mix(X)
             smallest, largest = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
             gaps += np.isnan(X).sum(axis=0)
+        else:
+            mixed = sparse.csr_array((_mix(X.data), X.indices, X.indptr), X.shape)
+            smallest, largest = (m(axis=0).toarray().ravel() for m in (X.nanmin, X.nanmax))
+            gaps += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
         low, high = np.fmin(low, smallest), np.fmax(high, largest)
         hashes.append(mixed @ of_feature)
         columns += mixed.T @ of_row[row:end]
@@ -150,16 +150,10 @@ def _features(data: RankingData) -> tuple[dict[str, Any], AnyArray]:
 
 
 def _mix(values: AnyArray) -> AnyArray:
-    """Scramble the 64 bits of numbers (splitmix64); -0.0 is 0 and all NaN are one value."""
+    """Hash numbers; -0.0 has the hash of 0, which is 0, and all NaN have the same hash."""
     x = values.astype(np.float64) + 0.0
     x[np.isnan(x)] = np.nan
-    h = x.view(np.uint64)
-    h ^= h >> np.uint64(30)
-    h *= np.uint64(0xBF58476D1CE4E5B9)
-    h ^= h >> np.uint64(27)
-    h *= np.uint64(0x94D049BB133111EB)
-    h ^= h >> np.uint64(31)
-    return h
+    return mix_bits(x.view(np.uint64))
 
 
 def _multipliers(count: int) -> AnyArray:

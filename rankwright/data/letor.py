@@ -1,76 +1,73 @@
 """LETOR and svmlight text: ``<grade> qid:<query id> <feature id>:<value> ... # comment``.
 
-- Feature column j is the id j + 1, or j where ids start at 0; an id that a line does not name is 0
-  (or missing, with ``absent="missing"``); ``NULL``, ``null``, ``NaN``, ``nan``, ``NA`` are missing.
-- Numbers are read exactly as ``float`` reads them; float32 is the rounding of that.
-- Query ids are any text without blanks; where all are integers they become int64. Rows of one
-  query may stand anywhere in the file.
-- Comments name documents: by the word after ``docid =``, or else by the whole comment.
-- Blank lines, lines of comment, CRLF, tabs and a byte order mark are allowed.
+- Feature column j has the id j + 1, or j if a line of the file has a feature with id 0. Features
+  that a line omits are 0, or missing with ``absent="missing"``. ``NULL``, ``null``, ``NaN``,
+  ``nan`` and ``NA`` are missing values.
+- Numbers are parsed exactly as by ``float``; float32 features are these numbers, rounded.
+- Query ids are any text without blanks. They become int64 if all are integers. The rows of a query
+  need not be adjacent.
+- Document ids are comments: the word after ``docid =``, or else the whole comment.
+- Blank lines, lines with only a comment, CRLF, tabs and a byte order mark are allowed.
 
-A plain file is mapped into memory and never copied: one pass of kernels counts, arrays of the
-right size are made, a second pass fills them. Compressed files and pipes are read block by block.
-From bytes to data: this file opens the text and chooses what is read when, `letor_parts` turns text
-into arrays and arrays into data, `letor_kernels` parses lines and numbers. What is written is read
-back bit for bit: each number has the fewest digits that identify it.
+A file is mapped into memory. Compressed files and pipes are first copied to a temporary file. The
+text is cut into chunks of lines: one pass over the chunks counts rows and values, a second pass
+parses them into arrays, both with several threads. `rankwright.data.letor_kernels` has the parser.
+Written numbers have the fewest digits that identify them, so reading them gives the same bits.
 """
 
 from __future__ import annotations
 
-import io
 import mmap
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Literal
+from typing import Any, BinaryIO, ClassVar, Literal, NoReturn
 
+import msgspec
 import numpy as np
-from scipy import sparse as sp
+from scipy import sparse
 
-from rankwright.core.parallel import map_ranges, row_ranges
-from rankwright.core.types import I64, AnyArray
+from rankwright.core.parallel import map_ranges
+from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data import letor_kernels as kernels
 from rankwright.data.formats import Format
-from rankwright.data.letor_parts import (
-    BlockReader,
-    Layout,
-    Text,
-    Totals,
-    assemble,
-    is_int64,
-    joined,
-    read_whole_queries,
-    stream_blocks,
+from rankwright.data.ranking_data import (
+    FeatureIds,
+    PartsDifferError,
+    RankingData,
+    checked_sizes,
+    group_rows,
 )
-from rankwright.data.ranking_data import RankingData, checked_sizes
 from rankwright.data.streams import display_name, open_bytes, open_target, reads_file
 from rankwright.errors import DataError, UsageError, brief
 from rankwright.registry import EXTENSIONS
 
-_STREAM_BLOCK = 1 << 23
-_NO_GRADE = re.compile(rb"^(\xef\xbb\xbf)?[ \t]*qid:", re.MULTILINE)
-_LINES_IN_A_LINE = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")
+_CHUNK = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OLD_MAC_LINES = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")
+_HIGHEST_ID = 1 << 26
+_SPARSE_BELOW, _SPARSE_OVER = 0.2, 256
+_LIMIT = {"float64": np.inf, "float32": 2.0**128 - 2.0**103}  # which float32 rounds to infinity
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What `Letor.read` takes; a value that cannot be raises `UsageError`."""
+    """Options of `Letor.read`; invalid values raise `UsageError`."""
 
     dtype: Literal["float64", "float32"] = "float64"
     zero_based: bool | Literal["auto"] = "auto"
     absent: Literal["zero", "missing"] = "zero"
     sparse: bool | None = None
     n_features: int | None = None
-    doc_ids: bool = True
     lists: Literal["by_id", "adjacent"] = "by_id"
-    max_feature_id: int = 1 << 26
     group_sizes: AnyArray | None = None
     grades: bool = True
     n_jobs: int | None = None
@@ -94,10 +91,8 @@ class ReadOptions:
             raise UsageError("absent='missing' makes a dense table; leave out sparse=True.")
         if self.n_features is not None and self.n_features < 0:
             raise UsageError(f"n_features must be 0 or more, not {self.n_features}.")
-        if not 0 < self.max_feature_id < 2**31 - 1:
-            raise UsageError(
-                f"max_feature_id must be from 1 to 2^31 - 2, not {self.max_feature_id}."
-            )
+        if self.group_sizes is not None:
+            object.__setattr__(self, "group_sizes", checked_sizes(self.group_sizes))
 
 
 def _dtype_name(dtype: object) -> str:
@@ -121,9 +116,7 @@ class Letor:
         absent: Literal["zero", "missing"] = "zero",
         sparse: bool | None = None,
         n_features: int | None = None,
-        doc_ids: bool = True,
         lists: Literal["by_id", "adjacent"] = "by_id",
-        max_feature_id: int = 1 << 26,
         group_sizes: Any = None,
         grades: bool = True,
         n_jobs: int | None = None,
@@ -133,28 +126,26 @@ class Letor:
         Parameters
         ----------
         dtype
-            Of the features: float64 or float32.
+            Type of the features: float64 or float32.
         zero_based
-            Whether the lowest feature id is 0 (True) or 1 (False). By default the first line with
-            features decides: if it names 0, ids start at 0. A 0 later on is then an error.
+            Whether feature ids start at 0 (True) or 1 (False). By default they start at 0 if the
+            file has a feature with id 0.
         absent
-            What a feature is that a line does not name: ``"zero"`` or ``"missing"`` (NaN).
+            Value of features that a line omits: ``"zero"`` or ``"missing"`` (NaN).
         sparse
-            CSR (True) or dense (False); by default dense, unless fewer than 20 % of the values
-            are other than 0 and there are over 256 features. CSR leaves out written zeros.
+            CSR (True) or dense (False). By default dense, unless there are more than 256 features
+            and less than 20 % of the values are not 0. CSR omits zeros.
         n_features
-            How many features there are, where the file may not name the last ones.
-        doc_ids
-            Whether to keep the comments as names of documents.
+            Number of features, if the file may lack the last ones.
         lists
-            ``"by_id"`` puts all rows of one id together; with ``"adjacent"`` an id that comes
-            back after others is a list of its own, as in RankLib.
-        max_feature_id
-            A higher id is an error.
+            ``"by_id"`` joins all rows with the same query id. With ``"adjacent"`` only adjacent
+            rows are one list, as in RankLib.
         group_sizes
-            For a file without ``qid:``: how many rows each query has.
+            Number of rows of each query, for a file without ``qid:``.
         grades
-            False: lines may begin with ``qid:``, where documents are only to be ranked.
+            If False, lines may begin with ``qid:``, for documents that are only ranked.
+        n_jobs
+            Number of threads; None uses all cores.
         """
         options = ReadOptions(
             dtype=dtype,
@@ -162,27 +153,15 @@ class Letor:
             absent=absent,
             sparse=sparse,
             n_features=n_features,
-            doc_ids=doc_ids,
             lists=lists,
-            max_feature_id=max_feature_id,
             group_sizes=group_sizes,
             grades=grades,
             n_jobs=n_jobs,
         )
-        reader = BlockReader(display_name(path), options)
-        blocks, totals = [], Totals()
-        with open_bytes(path) as opened:
-            stream = opened if grades else _with_grades(opened)
-            for text in _texts(stream, reader.name):
-                block, here = reader.read(text)
-                blocks.append(block.without_spans())
-                totals += here
-                reader.lines = totals.lines
-        layout = reader.layout(totals)
-        _refuse_empty(reader, totals, layout)
-        sizes = _checked_sizes(reader, totals)
-        block = joined(blocks, layout, options)
-        return assemble(block, options, sizes, integers=all(map(is_int64, set(block.run_ids))))
+        file = _File(path, options)
+        rows = file.parse(file.chunks, file.counts)
+        file.refuse_empty()
+        return file.to_ranking_data(rows, options.group_sizes, all(map(_is_int64, rows.ids)))
 
     @staticmethod
     def read_parts(
@@ -190,51 +169,42 @@ class Letor:
     ) -> Iterator[RankingData]:
         """Yield a file larger than memory in parts of whole queries, of one number of features.
 
-        The file is read twice, ``part_bytes`` of text at a time (more where one query has more):
-        first to learn how many features there are. A query that comes back in a later part is
-        an error, as it cannot be put together.
+        The text is read twice, first to find the number of features. A query with rows in two
+        parts is an error.
 
         Parameters
         ----------
         part_bytes
-            About how much text a part holds.
+            Approximate bytes of text in a part. A part with a longer query is longer.
         **options
-            As of `read`.
+            As for `read`.
         """
         if part_bytes < 1:
             raise UsageError(f"part_bytes must be 1 or more, not {part_bytes}.")
-        chosen = ReadOptions(**options)
-        reader = BlockReader(display_name(path), chosen)
-        with _readable_twice(path) as reopen:
-            totals = Totals()
-            with reopen() as opened:
-                stream = opened if chosen.grades else _with_grades(opened)
-                for text in _texts(stream, reader.name, part_bytes):
-                    totals += Totals.of(reader.survey(text))
-            layout = reader.layout(totals)
-            with reopen() as opened:
-                stream = opened if chosen.grades else _with_grades(opened)
-                sizes = _checked_sizes(reader, totals)
-                parts = read_whole_queries(stream, part_bytes, reader, layout, totals, sizes)
-                yield from (part for part in parts if _is_meant(layout, reader))
-        _refuse_empty(reader, totals, layout)  # last, as a bad line says more
+        file = _File(path, ReadOptions(**options))
+        yield from _parts(file, part_bytes)
+        file.refuse_empty()  # last, because an error in a line says more
+
+    @staticmethod
+    def starts_at_zero(path: str | Path, *, n_jobs: int | None = None) -> bool:
+        """Return whether a feature has the id 0."""
+        return _File(path, ReadOptions(sparse=True, n_jobs=n_jobs)).first_id == 0
 
     @staticmethod
     def write(
         data: RankingData, path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
     ) -> None:
-        """Write ``data`` (to ``-``, standard output) so that reading it gives the same bits.
+        """Write ``data`` to a file (``-`` is standard output).
 
-        Query and document weights, groups, positions, feature names and queries without documents
-        have no place in this format.
+        The format has no weights, groups, positions, feature names or queries without documents.
 
         Parameters
         ----------
         zeros
-            Whether values of 0 are written; by default all of dense features, and what a sparse
-            matrix stores. Left out or not, they are read as 0, and their sign is kept.
+            Whether to write zeros. By default those of dense features and those that a sparse
+            matrix stores.
         zero_based
-            Whether feature ids start at 0; by default they start at 1.
+            Whether feature ids start at 0 instead of 1.
         """
         with LetorWriter(path, zeros=zeros, zero_based=zero_based) as writer:
             writer.append(data)
@@ -243,128 +213,375 @@ class Letor:
     def open_writer(
         path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
     ) -> LetorWriter:
-        """Return a context manager whose ``append`` writes queries; options as of `write`."""
+        """Return a context manager with ``append`` to write queries; options as for `write`."""
         return LetorWriter(path, zeros=zeros, zero_based=zero_based)
 
 
-# --- text ------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------
 
 
-def _texts(stream: BinaryIO, name: str, size: int | None = None) -> Iterator[Text]:
-    """Yield a plain file as one text, mapped into memory; all else, or with ``size``, in blocks."""
-    blocks: Iterator[bytes | mmap.mmap] = stream_blocks(stream, size or _STREAM_BLOCK)
-    if size is None and _is_plain_file(stream):
-        empty = os.fstat(stream.fileno()).st_size == 0  # which cannot be mapped
-        blocks = iter([] if empty else [mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)])
-    for number, block in enumerate(blocks):
-        text = Text(block, starts_file=number == 0)
-        if number == 0 and _LINES_IN_A_LINE.search(text.line_from(0)):
+@dataclass(slots=True)
+class _Rows:
+    """Parsed lines, which are runs of rows with the same query id.
+
+    Parameters
+    ----------
+    X, y
+        Features and grades.
+    spans
+        Start and end of the query id and of the document id in the text, see `kernels.parse`.
+    starts, ids
+        First row and query id of each run.
+    """
+
+    X: FloatMatrix
+    y: F64
+    spans: I64
+    starts: I64
+    ids: list[str]
+
+    def head(self, n: int) -> _Rows:
+        """Return the first ``n`` rows, which end with a run."""
+        runs = int(np.searchsorted(self.starts, n))
+        return _Rows(self.X[:n], self.y[:n], self.spans[:n], self.starts[:runs], self.ids[:runs])
+
+
+class _File:
+    """The text of a file, and the number, first id and layout of its features."""
+
+    def __init__(self, path: str | Path, options: ReadOptions) -> None:
+        self.name, self.options, self.text = display_name(path), options, _mapped(path)
+        self.start = len(_BYTE_ORDER_MARK) if self.text[:3] == _BYTE_ORDER_MARK else 0
+        if _OLD_MAC_LINES.search(self.text[: self.text.find(b"\n")]):
             raise DataError(
-                f"{name}, line 1: lines end in carriage returns alone, as on old Macs; let them "
-                "end in newlines first (tr '\\r' '\\n')."
+                f"{self.name}, line 1: lines end in carriage returns only, as on old Macs; "
+                "convert them to newlines first (tr '\\r' '\\n')."
             )
-        yield text
+        self.chunks = self.cut(self.start, len(self.text))
+        self.counts = counts = self.survey(self.chunks)
+        self.n_rows, n_values = counts[:, [kernels.ROWS, kernels.VALUES]].sum(axis=0).tolist()
+        self.has_comments = bool(counts[:, kernels.COMMENTS].any())
+        lowest = counts[:, kernels.LOWEST_ID].min(initial=1)
+        highest = int(counts[:, kernels.HIGHEST_ID].max(initial=-1))
+        starts_at_zero = lowest == 0 if options.zero_based == "auto" else options.zero_based
+        self.first_id = 0 if starts_at_zero else 1
+        limit, width = _HIGHEST_ID, options.n_features
+        if width is None:
+            width = max(0, min(highest, limit) + 1 - self.first_id)
+        else:
+            limit = width - 1 + self.first_id
+        self.width: int = width
+        self.sparse = bool(options.sparse)
+        if highest > limit:  # an error, which can be found without a dense table
+            self.sparse = True
+        elif options.sparse is None:
+            thin = n_values < _SPARSE_BELOW * self.n_rows * self.width
+            self.sparse = options.absent == "zero" and self.width > _SPARSE_OVER and thin
+        size = self.n_rows * self.width * np.dtype(options.dtype).itemsize
+        if not self.sparse and size > _memory_bytes():
+            raise DataError(
+                f"{self.name} would take {size / 2**30:,.0f} GiB as a dense table, more than there "
+                "is memory; pass sparse=True (--sparse), or read it in parts."
+            )
+        sizes = options.group_sizes
+        if self.n_rows and sizes is not None and sizes.sum() != self.n_rows:
+            raise DataError(
+                f"{self.name} has {self.n_rows} data lines, but the sizes of the queries add up to "
+                f"{sizes.sum()}."
+            )
 
+    def cut(self, start: int, end: int) -> list[tuple[int, AnyArray]]:
+        """Cut lines into chunks that end with a newline; return their positions and bytes."""
+        content, chunks = np.frombuffer(self.text, np.uint8), []
+        while start < end:
+            stop = self.text.find(b"\n", start + _CHUNK, end) + 1 or end
+            chunk = content[start:stop]
+            if chunk[-1] != ord("\n"):
+                chunk = np.frombuffer(self.text[start:stop] + b"\n", np.uint8)
+            chunks.append((start, chunk))
+            start = stop
+        return chunks
 
-def _with_grades(stream: BinaryIO) -> BinaryIO:
-    """Return a stream whose lines all begin with a grade, 0 where they began with ``qid:``."""
-    if _is_plain_file(stream):
-        head = stream.read(_STREAM_BLOCK)
-        stream.seek(0)
-        if not _NO_GRADE.search(head):
-            return stream
-    return _Graded(stream)  # type: ignore[return-value]
+    def survey(self, chunks: list[tuple[int, AnyArray]]) -> I64:
+        """Return the counts of `kernels.survey` for each chunk."""
+        counts = np.empty((len(chunks), kernels.N_COUNTS), np.int64)
 
+        def survey(chunk: int, _: int) -> None:
+            kernels.survey(chunks[chunk][1], counts[chunk])
 
-class _Graded(io.RawIOBase):
-    """The text of a stream with a grade of 0 before each ``qid:`` that begins a line."""
+        map_ranges(survey, np.arange(len(chunks) + 1), n_jobs=self.options.n_jobs)
+        return counts
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._blocks = stream_blocks(stream, _STREAM_BLOCK)
-        self._held = b""
+    def parse(self, chunks: list[tuple[int, AnyArray]], counts: I64) -> _Rows:
+        """Parse chunks with the counts of `survey`."""
+        options = self.options
+        cuts = np.zeros((len(chunks) + 1, 2), np.int64)
+        np.cumsum(counts[:, [kernels.ROWS, kernels.VALUES]], axis=0, out=cuts[1:])
+        n, n_values = cuts[-1].tolist()
+        y, spans = np.empty(n), np.empty((n, 4), np.int64)
+        index = np.int32 if max(n_values, self.width) < 2**31 else np.int64
+        values = np.zeros(n_values if self.sparse else n * self.width, options.dtype)
+        indices = np.empty(n_values if self.sparse else 0, index)
+        ends = np.zeros(n + 1, index)
+        runs: list[_Runs] = [_Runs([], [], None)] * len(chunks)
 
-    def read(self, size: int = -1) -> bytes:
-        """Return at most ``size`` bytes; none at the end."""
-        if not self._held:
-            self._held = _NO_GRADE.sub(rb"\g<1>0 qid:", next(self._blocks, b""))
-        piece = self._held if size < 0 else self._held[:size]
-        self._held = self._held[len(piece) :]
-        return piece
+        def parse(chunk: int, _: int) -> None:
+            (row, k), (last_row, last_k) = cuts[chunk : chunk + 2].tolist()
+            rows, here = slice(row, last_row), ends[row + 1 : last_row + 1]
+            arrays: _Arrays = values[k:last_k], indices[k:last_k], here
+            if not self.sparse:
+                arrays = values[row * self.width : last_row * self.width], None, None
+                if options.absent == "missing":
+                    arrays[0][:] = np.nan
+            runs[chunk] = self._parse_chunk(chunks[chunk][1], y[rows], spans[rows], *arrays)
+            spans[rows] += np.where(spans[rows] < 0, 0, chunks[chunk][0])
+            here += index(k)
 
-
-def _is_plain_file(stream: BinaryIO) -> bool:
-    if not reads_file(stream) or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        return False
-    return stream.tell() == 0
-
-
-@contextmanager
-def _readable_twice(
-    path: str | Path,
-) -> Iterator[Callable[[], AbstractContextManager[BinaryIO]]]:
-    """Yield what opens ``path`` from its start, again and again; a pipe is first put on disk."""
-    if str(path) != "-" and not Path(path).is_fifo():
-        yield lambda: open_bytes(path)
-        return
-    with tempfile.TemporaryFile() as copy:
-        with open_bytes(path) as stream:
-            shutil.copyfileobj(stream, copy, _STREAM_BLOCK)
-
-        def reopen() -> AbstractContextManager[BinaryIO]:
-            copy.seek(0)
-            return nullcontext(copy)
-
-        yield reopen
-
-
-# --- from blocks to data ---------------------------------------------------------------------
-
-
-def _is_meant(layout: Layout, reader: BlockReader) -> bool:
-    """Whether there are features, or none are asked for."""
-    return layout.width > 0 or reader.options.n_features is not None
-
-
-def _refuse_empty(reader: BlockReader, totals: Totals, layout: Layout) -> None:
-    if not totals.rows:
-        raise DataError(f"{reader.name} has no data lines.")
-    if not _is_meant(layout, reader):
-        raise DataError(f"{reader.name} names no feature on any line; is it a LETOR file?")
-
-
-def _checked_sizes(reader: BlockReader, totals: Totals) -> I64 | None:
-    if reader.options.group_sizes is None:
-        return None
-    sizes = checked_sizes(reader.options.group_sizes)
-    if int(sizes.sum()) != totals.rows:
-        raise DataError(
-            f"{reader.name} has {totals.rows} data lines, but the sizes of the queries add up to "
-            f"{int(sizes.sum())}."
+        map_ranges(parse, np.arange(len(chunks) + 1), n_jobs=options.n_jobs)
+        starts: list[int] = []
+        ids: list[str] = []
+        for (position, _), run, (row, _) in zip(chunks, runs, cuts.tolist(), strict=False):
+            if run.error is not None:
+                self.raise_at(position + run.error[0], run.error[1])
+            for first, query_id in zip(run.starts, run.ids, strict=True):
+                if not ids or ids[-1] != query_id:  # a run may continue in the next chunk
+                    starts.append(row + first)
+                    ids.append(query_id)
+        shape = n, self.width
+        X = sparse.csr_array((values, indices, ends), shape) if self.sparse else None
+        return _Rows(
+            values.reshape(shape) if X is None else X, y, spans, np.array(starts, np.int64), ids
         )
-    return sizes
+
+    def _parse_chunk(
+        self,
+        lines: AnyArray,
+        y: F64,
+        spans: I64,
+        values: AnyArray,
+        indices: AnyArray | None,
+        ends: AnyArray | None,
+    ) -> _Runs:
+        """Fill the arrays of a chunk up to the first invalid line."""
+        options, content = self.options, lines.tobytes()
+        limit = float(_LIMIT[options.dtype])
+        has_qid = options.group_sizes is None
+        rules = kernels.Rules(options.grades, has_qid, self.first_id, self.width, limit)
+        position = row = k = 0
+        error: _Error | None = None
+        while True:
+            position, row, k = kernels.parse(
+                lines, position, row, k, rules, y, spans, values, indices, ends
+            )
+            if position == len(content):
+                break
+            end = content.index(b"\n", position)
+            try:
+                line = kernels.read_line(content[position:end], rules, self._highest_id())
+            except DataError as reason:
+                error = position, str(reason)
+                break
+            y[row] = line.grade
+            spans[row] = [place if place < 0 else position + place for place in line.spans]
+            if indices is None or ends is None:
+                values[row * self.width + np.array(line.columns, np.int64)] = line.values
+            else:
+                for column, value, stored in zip(*line[1:4], strict=True):
+                    if stored:
+                        values[k], indices[k] = value, column
+                        k += 1
+                ends[row] = k
+            position, row = end + 1, row + 1
+        starts = np.flatnonzero(spans[:row, 0] < spans[:row, 1]).tolist()
+        ids = []
+        for start, end in zip(spans[starts, 0].tolist(), spans[starts, 1].tolist(), strict=True):
+            try:
+                ids.append(content[start:end].decode())
+            except UnicodeDecodeError:
+                return _Runs([], [], (start, "the query id is not UTF-8 text."))
+        return _Runs(starts, ids, error)
+
+    def _highest_id(self) -> str:
+        if self.options.n_features is not None:
+            return f"too high for n_features={self.options.n_features}"
+        return f"above {_HIGHEST_ID}; number the features from 1 without gaps"
+
+    def raise_at(self, position: int, reason: str, kind: type[DataError] = DataError) -> NoReturn:
+        """Raise an error on the line at a position."""
+        content, line = np.frombuffer(self.text, np.uint8), 1
+        for start in range(0, position, _CHUNK):
+            stop = min(start + _CHUNK, position)
+            line += int(np.count_nonzero(content[start:stop] == ord("\n")))
+        raise kind(f"{self.name}, line {line}: {reason}")
+
+    def refuse_empty(self) -> None:
+        """Raise if there are no data lines, or no features."""
+        if not self.n_rows:
+            raise DataError(f"{self.name} has no data lines.")
+        if not self.width and self.options.n_features is None:
+            raise DataError(f"{self.name} names no feature on any line; is it a LETOR file?")
+
+    def to_ranking_data(self, rows: _Rows, sizes: I64 | None, integers: bool) -> RankingData:
+        """Group rows into queries, by ``sizes`` or else by their query ids."""
+        X, y, doc_id = rows.X, rows.y, self._document_ids(rows.spans)
+        feature_ids = FeatureIds(self.first_id, self.options.zero_based == "auto")
+        if sizes is not None:
+            data = RankingData.from_arrays(X, y, group_sizes=sizes, doc_id=doc_id)
+            return replace(data, feature_ids=feature_ids)
+        number: dict[str, int] = {}
+        query = np.array([number.setdefault(name, len(number)) for name in rows.ids])
+        ids = np.array(list(map(int, number)), np.int64) if integers else _strings(list(number))
+        indptr = np.append(rows.starts, len(y))
+        if self.options.lists == "adjacent":
+            return RankingData(X, y, indptr, ids[query], doc_id=doc_id, feature_ids=feature_ids)
+        indptr, _, row = group_rows(np.repeat(query, np.diff(indptr)))
+        if row is not None:
+            X, y, doc_id = X[row], y[row], None if doc_id is None else doc_id[row]
+        return RankingData(X, y, indptr, ids, doc_id=doc_id, row=row, feature_ids=feature_ids)
+
+    def _document_ids(self, spans: I64) -> AnyArray | None:
+        if not self.has_comments:
+            return None
+        lengths = spans[:, 3] - spans[:, 2]
+        ids = _text_array(len(lengths), int(lengths.max(initial=0)), int(lengths.sum()))
+        for first in range(0, len(spans), _ROWS_PER_BLOCK):  # few Python strings at a time
+            block = spans[first : first + _ROWS_PER_BLOCK]
+            places = zip(block[:, 2].tolist(), block[:, 3].tolist(), strict=True)
+            texts = [self.text[start:end].decode(errors="replace") for start, end in places]
+            ids[first : first + _ROWS_PER_BLOCK] = texts
+        return ids
+
+
+_ROWS_PER_BLOCK = 1 << 14
+_Error = tuple[int, str]
+_Arrays = tuple[AnyArray, AnyArray | None, AnyArray | None]
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+@dataclass(slots=True)
+class _Runs:
+    """First rows and query ids of the runs of a chunk, and the position and reason of an error."""
+
+    starts: list[int]
+    ids: list[str]
+    error: _Error | None
+
+
+def _mapped(path: str | Path) -> mmap.mmap | bytes:
+    """Return a file mapped into memory; a compressed file or a pipe is copied to disk first."""
+    with open_bytes(path) as stream, tempfile.TemporaryFile() as copy:
+        file: Any = stream
+        is_plain = reads_file(stream) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        if not is_plain or stream.tell():
+            shutil.copyfileobj(stream, copy, _CHUNK)
+            copy.flush()
+            file = copy
+        empty = os.fstat(file.fileno()).st_size == 0  # which cannot be mapped
+        return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _memory_bytes() -> float:
+    """Return the size of the main memory; infinity if the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return np.inf
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _is_int64(text: str) -> bool:
+    """Return whether ``text`` is an int64 as Python writes it: 7 or -7, but not 007."""
+    return bool(_INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+
+
+def _strings(texts: list[str]) -> AnyArray:
+    lengths = [len(text) for text in texts]
+    array = _text_array(len(texts), max(lengths, default=0), sum(lengths))
+    array[:] = texts
+    return array
+
+
+def _text_array(count: int, longest: int, total: int) -> AnyArray:
+    """Return an array for texts: of fixed width unless one long text would waste memory."""
+    if longest * count > 8 * total + (1 << 20):
+        return np.empty(count, object)
+    return np.empty(count, f"U{max(1, longest)}")
+
+
+# --- files larger than memory ----------------------------------------------------------------
+
+_UNUSUAL_ID = re.compile(rb"qid:(?!(?:0|-?[1-9][0-9]{0,17})[ \t\r\n#])([^ \t\r\n#]*)")
+
+
+def _parts(file: _File, part_bytes: int) -> Iterator[RankingData]:
+    """Yield the queries in parts; the last query of a part may continue, so it is parsed again."""
+    sizes, position, size, query = file.options.group_sizes, file.start, part_bytes, 0
+    integers = sizes is not None or not _has_text_ids(file)
+    ids: set[str] = set()
+    while position < len(file.text):
+        end = file.text.find(b"\n", position + size) + 1 or len(file.text)
+        chunks, part_sizes = file.cut(position, end), None
+        rows = file.parse(chunks, file.survey(chunks))
+        n = len(rows.y)
+        if sizes is not None:
+            whole = np.searchsorted(np.cumsum(sizes[query:]), n, side="right")
+            part_sizes = sizes[query : query + whole]
+            n = int(part_sizes.sum())
+        elif end < len(file.text) and n:
+            n = int(rows.starts[-1])
+        if n < len(rows.y):
+            end = file.text.rfind(b"\n", 0, rows.spans[n, 0]) + 1
+        size = part_bytes if n else 2 * size
+        position = end if n or not len(rows.y) else position
+        if n and (file.width or file.options.n_features is not None):
+            rows = rows.head(n)
+            if file.options.lists == "by_id":
+                _refuse_known_ids(file, rows, ids)
+            data = file.to_ranking_data(rows, part_sizes, integers)
+            if part_sizes is not None:
+                data = replace(data, qid=data.qid + query)
+                query += len(part_sizes)
+            yield data
+
+
+def _has_text_ids(file: _File) -> bool:
+    """Return whether a query id is not an int64; comments may contain ``qid:`` too."""
+    for match in _UNUSUAL_ID.finditer(file.text):
+        line = file.text[file.text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+        if b"#" not in line and not _is_int64(match[1].decode(errors="replace")):
+            return True
+    return False
+
+
+def _refuse_known_ids(file: _File, rows: _Rows, ids: set[str]) -> None:
+    for row, query_id in zip(rows.starts.tolist(), rows.ids, strict=True):
+        if query_id in ids:
+            file.raise_at(
+                int(rows.spans[row, 0]),
+                f"query {query_id} appears again after other queries; sort the file by query, "
+                "or read it as a whole.",
+                PartsDifferError,
+            )
+    ids.update(rows.ids)
 
 
 # --- writing ---------------------------------------------------------------------------------
 
 _VALUES_PER_BLOCK = 1 << 18
-_ROWS_PER_RANGE = 256
 _BAD_QUERY_ID = re.compile(r"[\x00-\x20#]|\A\Z")
 _BAD_DOC_ID = re.compile(r"[\x00\n]|\A[ \t\r]|[ \t\r]\Z|\Adocid[ \t\r]*=[ \t\r]*[^ \t\r]")
 
 
 class LetorWriter:
-    """Writes queries to a LETOR file, part after part; see `Letor.open_writer`."""
+    """Write queries to a LETOR file, part after part; see `Letor.open_writer`."""
 
     def __init__(
         self, path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
     ) -> None:
-        self._path, self._zeros, self._base = path, zeros, 0 if zero_based else 1
+        self._target: AbstractContextManager[BinaryIO] = open_target(path)
+        self._zeros, self._first_id = zeros, 0 if zero_based else 1
         self._last_query: str | None = None
-        self._opened = ExitStack()
-        self._stream: BinaryIO
 
     def __enter__(self) -> LetorWriter:
-        self._stream = self._opened.enter_context(open_target(self._path))
+        self._stream = self._target.__enter__()
         return self
 
     def __exit__(
@@ -373,33 +590,33 @@ class LetorWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return self._opened.__exit__(kind, error, trace)
+        return self._target.__exit__(kind, error, trace)
 
     def append(self, data: RankingData) -> None:
         """Write the queries of ``data``."""
         starts_file = self._last_query is None
         queries = [name.encode() for name in self._checked_ids(data)]
-        query_of_row = data.query_of_row()
-        step = max(1, _VALUES_PER_BLOCK // max(1, _values_per_row(data.X)))
-        for lo in range(0, data.n_documents, step):
-            rows = slice(lo, min(lo + step, data.n_documents))
-            grades = [_number(grade) for grade in data.y[rows].tolist()]
-            features = self._features(data.X[rows], starts_file and lo == 0)
-            names = _comments(data.doc_id, rows, len(grades))
-            places = query_of_row[rows].tolist()
-            lines = [
-                b"%b qid:%b%b%b\n" % (grade, queries[q], feature, name)
-                for grade, q, feature, name in zip(grades, places, features, names, strict=True)
-            ]
-            self._stream.write(b"".join(lines))
+        query_of_row = data.query_of_row().tolist()
+        values = data.X.nnz if sparse.issparse(data.X) else data.X.size
+        step = max(1, _VALUES_PER_BLOCK * data.n_documents // max(1, values))
+        for first in range(0, data.n_documents, step):
+            rows = slice(first, min(first + step, data.n_documents))
+            lines = zip(
+                _texts(data.y[rows]),
+                [queries[query] for query in query_of_row[rows]],
+                self._features(data.X[rows], starts_file and first == 0),
+                _comments(data.doc_id, rows),
+                strict=True,
+            )
+            self._stream.write(b"".join([b"%b qid:%b%b%b\n" % line for line in lines]))
 
     def _checked_ids(self, data: RankingData) -> list[str]:
         ids = [str(name) for name in data.qid.tolist()]
         for name, size in zip(ids, data.sizes.tolist(), strict=True):
             if _BAD_QUERY_ID.search(name) or not _is_unicode(name):
                 raise DataError(
-                    f"query id {brief(name)} cannot be written as LETOR text, where an id is one "
-                    "word without '#'; give the queries other ids."
+                    f"query id {brief(name)} cannot be written as LETOR text, which needs one "
+                    "word without '#'; use other query ids."
                 )
             if size and name == self._last_query:
                 raise DataError(
@@ -410,99 +627,48 @@ class LetorWriter:
         return ids
 
     def _features(self, X: Any, starts_file: bool) -> list[bytes]:
-        """Return the features of each row, with a blank before each."""
-        every_id = not isinstance(X, sp.csr_array) if self._zeros is None else self._zeros
-        if every_id:
-            X = _dense(X) if isinstance(X, sp.csr_array) else X
-            counts, ids = np.full(*X.shape), np.tile(np.arange(X.shape[1]), X.shape[0])
-            values = np.asarray(X).reshape(-1)
+        """Return the features of each row, each after a blank."""
+        is_dense = not sparse.issparse(X)
+        if is_dense if self._zeros is None else self._zeros:
+            X = X if is_dense else X.toarray()
+            ids, values = np.tile(np.arange(X.shape[1]), len(X)), X.reshape(-1)
+            ends = np.arange(1, len(X) + 1) * X.shape[1]
         else:
-            counts, ids, values = _stored(X)
-            if starts_file and X.shape[1]:
-                counts, ids, values = _with(X.shape[1] - 1, counts[0], counts, ids, values)
-                if self._base == 0:
-                    counts, ids, values = _with(0, 0, counts, ids, values)
-        ends = np.cumsum(counts, dtype=np.int64)
-        ids = ids + self._base
-        text = np.empty(int(ends[-1]) * kernels.ROOM, np.uint8)
-        stops = np.empty(len(ends), np.int64)
-        bounds = row_ranges(len(ends), _ROWS_PER_RANGE)
-        map_ranges(
-            kernels.write_rows,
-            bounds,
-            ends,
-            ids,
-            values,
-            kernels.WRITING[X.dtype.name],
-            text,
-            stops,
-        )
-        starts = np.append(0, ends[:-1])
-        written, places = (
-            text.data,
-            zip((starts * kernels.ROOM).tolist(), stops.tolist(), strict=True),
-        )
-        features = [bytes(written[start:stop]) for start, stop in places]
-        for row in np.flatnonzero(stops == kernels.LEFT_TO_PYTHON).tolist():
-            pairs = [(ids[k], values[k]) for k in range(starts[row], ends[row])]
-            features[row] = b"".join(b" %d:%b" % (name, _number(value)) for name, value in pairs)
-        return features
+            X = sparse.csr_array(X)
+            ids, values, ends = X.indices, X.data, X.indptr[1:]
+        texts = list(zip((ids + np.int64(self._first_id)).tolist(), _texts(values), strict=True))
+        cuts = [0, *ends.tolist()]
+        rows = [texts[start:end] for start, end in pairwise(cuts)]
+        if starts_file and X.shape[1]:  # so that readers find the first and the last feature id
+            edges = {0, self._first_id + X.shape[1] - 1} if self._first_id == 0 else {X.shape[1]}
+            rows[0] = sorted({**dict.fromkeys(edges, b"0"), **dict(rows[0])}.items())
+        return [b"".join([b" %d:%b" % feature for feature in row]) for row in rows]
 
 
-def _values_per_row(X: Any) -> int:
-    return int(X.nnz // max(1, X.shape[0])) if isinstance(X, sp.csr_array) else int(X.shape[1])
+def _texts(values: AnyArray) -> list[bytes]:
+    """Return the shortest decimal of each number that is read as the same number."""
+    if np.isinf(values).any():
+        raise DataError("a feature is infinite; use NaN for a missing value.")
+    numbers = values.astype(np.float64)
+    if values.dtype == np.float32:
+        short = values.astype("S32").astype(np.float64)
+        numbers = np.where(short.astype(np.float32) == values, short, numbers)
+    text = msgspec.json.encode(numbers.tolist())[1:-1] + b","
+    return text.replace(b".0,", b",").replace(b"null", b"NaN").split(b",")[: len(values)]
 
 
-def _dense(X: Any) -> AnyArray:
-    """Return CSR as a table; ``toarray`` would add its values to 0, and so lose -0.0."""
-    table = np.zeros(X.shape, X.dtype)
-    table[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
-    return table
-
-
-def _stored(X: Any) -> tuple[I64, I64, AnyArray]:
-    """Return how many values each row has that are not +0.0, their columns and themselves."""
-    if isinstance(X, sp.csr_array):
-        return np.diff(X.indptr), X.indices.astype(np.int64), np.asarray(X.data)
-    kept = (X != 0) | np.signbit(X)
-    return kept.sum(axis=1), np.nonzero(kept)[1], np.asarray(X[kept])
-
-
-def _with(
-    column: int, place: int, counts: I64, columns: I64, values: AnyArray
-) -> tuple[I64, I64, AnyArray]:
-    """Let the first row name ``column``, as its ``place``-th, so that a reader knows of it."""
-    if column in columns[: counts[0]]:
-        return counts, columns, values
-    more = np.zeros_like(counts)
-    more[0] = 1
-    return counts + more, np.insert(columns, place, column), np.insert(values, place, 0.0)
-
-
-def _comments(doc_id: AnyArray | None, rows: slice, n: int) -> list[bytes]:
+def _comments(doc_id: AnyArray | None, rows: slice) -> list[bytes]:
     if doc_id is None:
-        return [b""] * n
+        return [b""] * (rows.stop - rows.start)
     names = [str(name) for name in doc_id[rows].tolist()]
-    for row, name in enumerate(names):
+    for row, name in enumerate(names, rows.start):
         if _BAD_DOC_ID.search(name) or not _is_unicode(name):
             raise DataError(
-                f"doc id {brief(name)} of row {rows.start + row} cannot be written as a LETOR "
-                "comment, where it must be one line without blanks at its ends and without "
-                "'docid ='; give the documents other ids."
+                f"doc id {brief(name)} of row {row} cannot be written as a LETOR comment, which "
+                "must be one line without blanks at its ends and without 'docid ='; give the "
+                "documents other ids."
             )
     return [b" # %b" % name.encode() if name else b" #" for name in names]
-
-
-def _number(value: Any) -> bytes:
-    """Return ``value`` as `letor_kernels.write_number` does, by Python's and NumPy's own means."""
-    if np.isinf(value):
-        raise DataError("a feature is infinite; use NaN for a missing value.")
-    if np.isnan(value):
-        return b"NaN"
-    shortest = float(str(value))
-    if type(value)(shortest) != value:  # a float32 whose digits a double rounds the other way
-        shortest = float(value)
-    return repr(shortest).removesuffix(".0").encode()
 
 
 def _is_unicode(text: str) -> bool:

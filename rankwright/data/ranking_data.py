@@ -1,8 +1,8 @@
 """`RankingData`: features, grades and query boundaries, the only container between modules.
 
-Rows of query q are ``indptr[q]:indptr[q + 1]``. Rows that came unsorted are grouped by query, in
-order of first appearance and stably within a query; ``row`` says where each came from, and
-`RankingData.in_caller_order` puts any per-document result back.
+Rows of query q are ``indptr[q]:indptr[q + 1]``. Unsorted rows are grouped by query, in order of
+first appearance and stably within a query. ``row`` has the input row of each row, and
+`RankingData.in_caller_order` puts values per document into the order of the input.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -46,17 +46,17 @@ PER_DOCUMENT = ("sample_weight", "doc_id", "group", "position")
 EVERYTHING = frozenset(
     {*PER_DOCUMENT, "query_weight", "feature_names", "categories", "qid", "empty queries"}
 )
-"""All that a format may say it ``holds`` besides features, grades and query boundaries."""
+"""All optional parts of data that a format can store, as named in ``Format.holds``."""
 
 _CELLS_PER_PART = 1 << 23
 _FEWEST_ROWS_PER_PART = 1 << 10
-_MANY_FEATURES, _FEATURES_PER_VALUE = 1 << 20, 64  # beyond these a number of a feature is wrong
+_MANY_FEATURES, _FEATURES_PER_VALUE = 1 << 20, 64  # above these limits feature ids are wrong
 _ROW_ARRAYS = ("y", *PER_DOCUMENT)
 PER_QUERY = ("qid", "query_weight")
 """The arrays with one value per query."""
 
 Q = TypeVar("Q")
-_SHOWN = 3  # ids that an error message names
+_SHOWN = 3  # ids in an error message
 
 
 class UnknownQueryError(DataError, KeyError):
@@ -68,18 +68,18 @@ class UnknownQueryError(DataError, KeyError):
 class ByQuery(Generic[Q]):
     """Length, iteration and indexing by query, for a class with query ids ``qid``.
 
-    ``len`` is the number of queries, iteration yields one after the other, and ``things[qid]`` is
-    the query with that id: neither a query number nor a slice.
+    ``len`` is the number of queries, iteration yields the queries, and ``[qid]`` returns the query
+    with this id. Query numbers and slices are not accepted.
     """
 
     __slots__ = ()
 
     qid: AnyArray
-    instead_of_slices: ClassVar[str]  # what an error message recommends
+    instead_of_slices: ClassVar[str]  # advice of an error message
 
     @abstractmethod
     def _query(self, number: int) -> Q:
-        """Return the query of this number, from 0."""
+        """Return a query by its number, from 0."""
 
     def __len__(self) -> int:
         return len(self.qid)
@@ -97,7 +97,7 @@ class ByQuery(Generic[Q]):
         return self._query(number)
 
     def _id(self, number: int) -> Any:
-        """Return the id of a query, numbers and texts as Python's own."""
+        """Return the id of a query; numbers and texts are objects of Python, not NumPy."""
         value = self.qid[number]
         return value.item() if self.qid.dtype.kind in "biufU" else value
 
@@ -106,22 +106,24 @@ class ByQuery(Generic[Q]):
         if _is_many(query):
             return None
         if self.qid.dtype.kind == "O":  # any objects, tuples too
-            return next((n for n, known in enumerate(self.qid.tolist()) if known == query), None)
+            return next((n for n, id_ in enumerate(self.qid.tolist()) if id_ == query), None)
         if np.ndim(query):
             return None
-        found = np.flatnonzero(np.asarray(self.qid == query))
-        return int(found[0]) if len(found) else None
+        numbers = np.flatnonzero(np.asarray(self.qid == query))
+        return int(numbers[0]) if len(numbers) else None
 
     def _not_there(self, query: Any) -> str:
         if _is_many(query):
-            what = f"{type(self).__name__}[...] takes the id of one query, not {brief(query)}"
-            return f"{what}; {self.instead_of_slices}."
+            return (
+                f"{type(self).__name__}[...] takes the id of one query, not {brief(query)}; "
+                f"{self.instead_of_slices}."
+            )
         ids = self.qid.tolist()
-        near = get_close_matches(str(query), [str(known) for known in ids], n=1)
-        alike = [known for known in ids if near and str(known) == near[0]]
-        if alike:
-            return f"there is no query {brief(query)}; did you mean {brief(alike[0])}?"
-        shown = ", ".join(brief(known) for known in ids[:_SHOWN])
+        by_text = {str(id_): id_ for id_ in reversed(ids)}
+        nearest = get_close_matches(str(query), by_text, n=1)
+        if nearest:
+            return f"there is no query {brief(query)}; did you mean {brief(by_text[nearest[0]])}?"
+        shown = ", ".join(map(brief, ids[:_SHOWN]))
         more = ", ..." if len(ids) > _SHOWN else ""
         return (
             f"there is no query {brief(query)}; the ids of the {len(ids)} queries are "
@@ -130,8 +132,23 @@ class ByQuery(Generic[Q]):
 
 
 def _is_many(query: Any) -> bool:
-    """Whether this asks for several queries, as a slice or a list would."""
+    """Return whether an index is a slice, a list or an array, which select several queries."""
     return isinstance(query, slice | list) or (isinstance(query, np.ndarray) and query.ndim > 0)
+
+
+class FeatureIds(NamedTuple):
+    """Numbering of the features in LETOR text.
+
+    Parameters
+    ----------
+    first
+        Id of the first feature: 0 or 1.
+    is_inferred
+        Whether the file decided this instead of the caller. A file without id 0 may be wrong.
+    """
+
+    first: int
+    is_inferred: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +166,7 @@ class Query:
         The caller's row number of each document.
     doc_id : (n,) array or None
     weight : float
-        The query's weight, 1 where none was given.
+        Weight of the query, 1 by default.
 
     Examples
     --------
@@ -177,10 +194,10 @@ class Query:
 class RankingData(ByQuery[Query]):
     """Documents of many queries, grouped by query. Build it with `from_arrays` or `from_frame`.
 
-    The constructor takes arrays as they are, and raises where they do not fit together.
+    The constructor stores arrays unchanged, and raises if they do not fit together.
 
-    ``data[qid]`` is the `Query` with that id, ``len(data)`` the number of queries, and iterating
-    yields one query after the other.
+    ``data[qid]`` is the `Query` with this id, ``len(data)`` is the number of queries, and iteration
+    yields the queries.
 
     Attributes
     ----------
@@ -196,16 +213,18 @@ class RankingData(ByQuery[Query]):
     sample_weight : (n,) float64 or None
         Weight of each document.
     doc_id, group, position : (n,) arrays or None
-        Names; diversity group (host, topic); position at which the document was shown. Topics that
-        overlap are a ``group`` of (n, topics): the share of each document in each topic.
+        Names; diversity group (host, topic); position at which the document was shown. Overlapping
+        topics are a ``group`` of shape (n, topics): the share of each document in each topic.
     feature_names : tuple of str or None
     row : (n,) int64 or None
-        The caller's row number of each row; None where the order was kept.
+        The caller's row number of each row; None if the order is the same.
     categories : dict from feature names to Categories, or None
-        Of the features that are categories: what their codes in ``X`` stand for.
+        Values of categorical features, whose codes are in ``X``.
     qid_column : str or None
         Name of the column of query ids in the frame or table that the data came from. A ranker
         fitted to the data finds the queries of later frames by it.
+    feature_ids : FeatureIds or None
+        Numbering of the features if the data was read from LETOR text.
 
     Examples
     --------
@@ -231,6 +250,7 @@ class RankingData(ByQuery[Query]):
     row: I64 | None = None
     categories: AllCategories | None = None
     qid_column: str | None = None
+    feature_ids: FeatureIds | None = None
 
     # --- building ----------------------------------------------------------------------------
 
@@ -263,22 +283,22 @@ class RankingData(ByQuery[Query]):
     def _unfit(self, name: str, expected: str) -> DataError:
         values = getattr(self, name)
         shape = getattr(values, "shape", None)
-        given = type(values).__name__ if shape is None else f"{values.dtype} of shape {shape}"
+        actual = type(values).__name__ if shape is None else f"{values.dtype} of shape {shape}"
         return DataError(
-            f"{name} must be {expected}, not {given}; RankingData.from_arrays makes ranking data "
+            f"{name} must be {expected}, not {actual}; RankingData.from_arrays makes ranking data "
             "of anything like arrays."
         )
 
     @classmethod
     def _of(cls, **fields: Any) -> RankingData:
-        """Return data of arrays that are known to fit together; they are not looked at."""
+        """Return data of arrays that fit together, without the checks of the constructor."""
         data = object.__new__(cls)
         for name in FIELDS:
             object.__setattr__(data, name, fields.get(name))
         return data
 
     def _replace(self, **changes: Any) -> RankingData:
-        """Return the data with other arrays, as `_of` takes them; their checks have no cost."""
+        """Return the data with some arrays replaced, without the checks of the constructor."""
         return self._of(**{name: getattr(self, name) for name in FIELDS} | changes)
 
     @classmethod
@@ -304,17 +324,17 @@ class RankingData(ByQuery[Query]):
         ----------
         X : array-like or SciPy sparse matrix, (n, d)
         y : array-like (n,) or None
-            Grades. None stands for documents that are only to be ranked: all grades are 0.
+            Grades. None means documents to be ranked, whose grades are all 0.
         qid : array-like (n,)
             Query id of each row: strings, integers or categories, sorted or not.
         group_sizes : array-like (Q,)
-            Instead of ``qid``: how many consecutive rows each query has.
+            Instead of ``qid``: the number of consecutive rows of each query.
         query_weight : array-like
             One weight per query in order of first appearance, or one per row, equal in a query.
         sample_weight, doc_id, group, position : array-like (n,)
         feature_names : sequence of str, of length d
         categories : mapping from names of features to their values
-            Of features that hold codes 0, 1, ... of categories: what each code stands for.
+            Values of categorical features, which contain their codes 0, 1, ....
         qid_column : str
             Name of the column that ``qid`` was read from.
         """
@@ -324,9 +344,9 @@ class RankingData(ByQuery[Query]):
             features = as_feature_matrix(X)
         n = features.shape[0]
         if 0 in features.shape:
-            what = "sample(s)" if n == 0 else "feature(s)"
+            unit = "sample(s)" if n == 0 else "feature(s)"
             raise DataError(
-                f"X has 0 {what} (shape={features.shape}) while a minimum of 1 is required."
+                f"X has 0 {unit} (shape={features.shape}) while a minimum of 1 is required."
             )
         if (qid is None) == (group_sizes is None):
             raise DataError(
@@ -360,7 +380,7 @@ class RankingData(ByQuery[Query]):
             **per_document,
         )
         if row is not None:
-            data = data._replace(**data._taken(row))
+            data = data._replace(**data._rows(row))
         data.check_grades()
         return data
 
@@ -380,11 +400,11 @@ class RankingData(ByQuery[Query]):
         Parameters
         ----------
         qid, label
-            Names of the columns with query ids and grades (``label=None``: only to be ranked).
+            Names of the columns with query ids and grades. ``label=None`` means no grades.
         features
-            Feature columns; by default all that are not named otherwise. Columns of numbers and
-            booleans, and of the type category (pandas ``category``, polars ``Categorical`` and
-            ``Enum``, Arrow dictionaries), which trees take.
+            Feature columns; by default all columns without another role. Their types are numbers,
+            booleans, and categories (pandas ``category``, polars ``Categorical`` and ``Enum``,
+            Arrow dictionaries), which only trees support.
         drop
             Columns to leave out of the features.
         **columns
@@ -422,24 +442,22 @@ class RankingData(ByQuery[Query]):
         kind = "sparse" if sparse.issparse(self.X) else str(self.X.dtype)
         named = "" if self.feature_names is None else ", named"
         named += f", {len(self.categories)} of categories" if self.categories else ""
-        optional = ("query_weight", "sample_weight", "doc_id", "group", "position")
-        given = [name for name in optional if getattr(self, name) is not None]
+        optional = [n for n in ("query_weight", *PER_DOCUMENT) if getattr(self, n) is not None]
         about = [
             counted(self.n_queries, "query"),
             counted(self.n_documents, "document"),
             f"{counted(self.n_features, 'feature')} ({kind}{named})",
             _grades(self.y),
-            *([f"with {', '.join(given)}"] if given else []),
+            *([f"with {', '.join(optional)}"] if optional else []),
         ]
         return f"RankingData({', '.join(about)})"
 
     def __sizeof__(self) -> int:
-        """Return the bytes of all arrays: what Dask takes as its size."""
+        """Return the bytes of all arrays, which Dask uses as the size of the data."""
         X: Any = self.X
         features = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
-        others = [getattr(self, name) for name in ("indptr", "qid", "query_weight", "row")]
-        kept = [*features, *others, *(getattr(self, name) for name in _ROW_ARRAYS)]
-        return sum(array.nbytes for array in kept if array is not None)
+        arrays = [getattr(self, name) for name in ("indptr", "row", *_ROW_ARRAYS, *PER_QUERY)]
+        return sum(array.nbytes for array in (*features, *arrays) if array is not None)
 
     # --- parts -------------------------------------------------------------------------------
 
@@ -461,9 +479,9 @@ class RankingData(ByQuery[Query]):
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a frame with a row for each document, query after query.
 
-        The columns are ``qid``, ``label``, the optional arrays that the data has, and the features
-        (``f1``, ``f2``, ... where they have no names); `from_frame` reads it back. Categories are
-        columns of the type category: in polars an Enum where they are text, else plain values.
+        The columns are ``qid``, ``label``, the optional arrays of the data, and the features
+        (``f1``, ``f2``, ... if they have no names). `from_frame` reads the frame. Categories are
+        columns of the type category; in polars, text is an Enum, and other types are plain values.
 
         Parameters
         ----------
@@ -473,42 +491,48 @@ class RankingData(ByQuery[Query]):
 
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""
-        chosen = np.arange(self.n_queries)[queries]
-        return self.in_order(self.rows_of(chosen), chosen)
+        numbers = np.arange(self.n_queries)[queries]
+        return self.in_order(self.rows_of(numbers), numbers)
 
     def in_order(self, rows: I64, queries: I64) -> RankingData:
-        """Return these rows, query after query in the order of ``queries``, with all they have."""
-        indptr = np.concatenate(([0], np.cumsum(self.sizes[queries]))).astype(np.int64)
-        weight = None if self.query_weight is None else self.query_weight[queries]
-        taken = self._taken(rows)
-        return self._replace(
-            **taken, indptr=indptr, qid=self.qid[queries], query_weight=weight, row=None
-        )
+        """Return these rows, query after query in the order of ``queries``."""
+        return self._subset(rows, queries, self.sizes[queries])
 
     def present(self) -> RankingData:
-        """Return the documents of positive weight, and the queries that have any.
+        """Return the documents of positive weight, and the queries with such documents.
 
-        The data itself where every document has a positive weight, or none has.
+        Returns the data unchanged if all documents have a positive weight, or none has.
         """
         weight = self.sample_weight
         if weight is None or (weight > 0.0).all() or not (weight > 0.0).any():
             return self
         rows = np.flatnonzero(weight > 0.0)
         sizes = np.bincount(self.query_of_row()[rows], minlength=self.n_queries)
-        kept = np.flatnonzero(sizes)
+        queries = np.flatnonzero(sizes)
+        row = rows if self.row is None else self.row[rows]
+        return self._subset(rows, queries, sizes[queries])._replace(row=row)
+
+    def _subset(self, rows: I64 | slice, queries: I64 | slice, sizes: I64) -> RankingData:
+        """Return some rows and queries, with the number of rows of each of these queries."""
+        weight = None if self.query_weight is None else self.query_weight[queries]
         return self._replace(
-            **self._taken(rows),
-            indptr=np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64),
-            qid=self.qid[kept],
-            query_weight=None if self.query_weight is None else self.query_weight[kept],
-            row=rows if self.row is None else self.row[rows],
+            **self._rows(rows),
+            indptr=_offsets(sizes),
+            qid=self.qid[queries],
+            query_weight=weight,
+            row=None,
         )
 
-    def with_n_features(self, n_features: int) -> RankingData:
-        """Return the data padded with zero features, as text that leaves zeros out needs it.
+    def _rows(self, rows: I64 | slice) -> dict[str, Any]:
+        """Return the features and all arrays with one value per document, for these rows."""
+        arrays = {name: getattr(self, name) for name in ("X", *_ROW_ARRAYS)}
+        return {name: None if array is None else array[rows] for name, array in arrays.items()}
 
-        Features beyond ``n_features`` are refused: whoever was fitted on fewer cannot use them.
-        Features with names are left as they are, since their names say which are there.
+    def with_n_features(self, n_features: int) -> RankingData:
+        """Return the data padded with zero features, for text files without the last features.
+
+        More than ``n_features`` features are an error, because a ranker that was fitted on fewer
+        cannot use them. Data with feature names is returned unchanged.
         """
         extra = n_features - self.n_features
         if extra == 0 or self.feature_names is not None:
@@ -518,21 +542,19 @@ class RankingData(ByQuery[Query]):
                 f"the data has {self.n_features} features where {n_features} are expected; leave "
                 f"out those that the ranker was not fitted on, from feature {n_features + 1}."
             )
-        if isinstance(self.X, np.ndarray):
-            padded = np.empty((self.n_documents, n_features), self.X.dtype)
-            padded[:, : self.n_features] = self.X
-            padded[:, self.n_features :] = 0.0
-            return self._replace(X=padded, feature_names=None)
-        padding = sparse.csr_array((self.n_documents, extra), dtype=self.X.dtype)
-        wide = sparse.csr_array(sparse.hstack([self.X, padding]))
-        return self._replace(X=wide, feature_names=None)
+        X: Any = self.X
+        if isinstance(X, np.ndarray):
+            X = np.pad(X, ((0, 0), (0, extra)))
+        else:
+            X = sparse.csr_array((X.data, X.indices, X.indptr), (len(self.y), n_features))
+        return self._replace(X=X)
 
     def in_categories(
         self, categories: AllCategories | None, where: str = "the data"
     ) -> RankingData:
-        """Return the data with the codes of other ``categories``; what they lack is missing.
+        """Return the data with the codes of other ``categories``; unknown values are missing.
 
-        ``where`` is what a refusal calls the data.
+        ``where`` is the name of the data in error messages.
         """
         if self.categories == categories:
             return self
@@ -540,12 +562,12 @@ class RankingData(ByQuery[Query]):
         return self._replace(X=X, categories=categories)
 
     def in_caller_order(self, values: AnyArray) -> AnyArray:
-        """Return per-document ``values`` of this data in the order of the caller's rows."""
+        """Return values per document in the order of the caller's rows."""
         if self.row is None:
             return values
-        back = np.empty_like(values)
-        back[self.row] = values
-        return back
+        ordered = np.empty_like(values)
+        ordered[self.row] = values
+        return ordered
 
     def rows_of(self, queries: I64) -> I64:
         """Return the rows of the given query numbers, one query after the other."""
@@ -566,13 +588,13 @@ class RankingData(ByQuery[Query]):
                 "documents belong to several topics here; max_per_group of a metric takes one "
                 "group for each document."
             )
-        if self.group.dtype.kind == "O":  # may hold values that do not compare with each other
+        if self.group.dtype.kind == "O":  # the values may not be comparable
             number: dict[Any, int] = {}
             return np.array([number.setdefault(name, len(number)) for name in self.group.tolist()])
         return np.unique(self.group, return_inverse=True)[1].astype(np.int64)
 
     def group_shares(self) -> I64 | F64:
-        """Return the groups as numbers from 0, or a column for each topic where topics overlap."""
+        """Return the groups as numbers from 0, or a column of shares for each overlapping topic."""
         if self.group is not None and self.group.ndim == 2:
             return np.ascontiguousarray(self.group, np.float64)
         return self.group_codes()
@@ -581,16 +603,8 @@ class RankingData(ByQuery[Query]):
         """Return the query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
-    def _taken(self, rows: I64) -> dict[str, Any]:
-        """Return the features of these rows, and all else that has a value for each."""
-        taken: dict[str, Any] = {"X": self.X[rows]}
-        for name in _ROW_ARRAYS:
-            values = getattr(self, name)
-            taken[name] = None if values is None else values[rows]
-        return taken
-
     def check_grades(self) -> None:
-        """Raise unless grades are from 0 to 2^53, naming the first row that is not."""
+        """Raise an error with the first row whose grade is not from 0 to 2^53."""
         low, high = extremes(self.y)
         if not (low >= 0 and high <= HIGHEST_GRADE):
             at = int(np.flatnonzero(~((self.y >= 0) & (self.y <= HIGHEST_GRADE)))[0])
@@ -607,9 +621,9 @@ class RankingData(ByQuery[Query]):
             )
 
     def check_width(self) -> None:
-        """Raise where there are so many more features than values that their numbers are wrong.
+        """Raise if there are so many more features than values that feature ids must be wrong.
 
-        For what takes time or memory for each feature, such as a fit.
+        Called before computations that need time or memory for each feature, such as a fit.
         """
         if isinstance(self.X, np.ndarray) or self.n_features <= _MANY_FEATURES:
             return
@@ -626,9 +640,8 @@ FIELDS = tuple(field.name for field in fields(RankingData))
 def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> RankingData:
     """Return the queries of all parts, one part after the other.
 
-    Ids that parts share are refused, unless ``shared_ids`` says that this does not matter.
-
-    An optional array is kept where every part has it.
+    Parts with a common query id are an error, unless ``shared_ids`` is true. Optional arrays that
+    not all parts have are left out.
 
     Examples
     --------
@@ -655,17 +668,20 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         arrays = [getattr(part, name) for part in parts]
         return None if any(a is None for a in arrays) else np.concatenate(arrays)
 
-    dense = not any(sparse.issparse(part.X) for part in parts)
-    stack = np.concatenate if dense else _stack_sparse
-    sizes = np.concatenate([part.sizes for part in parts])
+    blocks: list[Any] = [part.X for part in parts]
+    if any(map(sparse.issparse, blocks)):
+        X: Any = sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+    else:
+        X = np.concatenate(blocks)
     return RankingData(
-        X=stack([part.X for part in parts]),
-        indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        X=X,
+        indptr=_offsets(np.concatenate([part.sizes for part in parts])),
         qid=ids,
         query_weight=joined("query_weight"),
         feature_names=parts[0].feature_names,
         categories=categories,
         qid_column=parts[0].qid_column,
+        feature_ids=parts[0].feature_ids,
         **{name: joined(name) for name in _ROW_ARRAYS},
     )
 
@@ -688,29 +704,30 @@ def _grades(y: F64) -> str:
 
 def first_repeated(values: Iterable[Any]) -> Any:
     """Return the first value that was there before."""
-    seen: set[Any] = set()
-    return next(value for value in values if value in seen or seen.add(value))  # type: ignore[func-returns-value]
+    previous: set[Any] = set()
+    return next(value for value in values if value in previous or previous.add(value))  # type: ignore[func-returns-value]
 
 
-def _stack_sparse(blocks: list[FloatMatrix]) -> FloatMatrix:
-    return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks]))
+def _offsets(sizes: I64) -> I64:
+    """Return the boundaries of consecutive parts of these sizes."""
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 # --- parts of whole queries ------------------------------------------------------------------
 
 
 class PartsDifferError(DataError):
-    """Parts of one file do not fit together, so that it has to be read as a whole."""
+    """Parts of a file do not fit together, so the file must be read as a whole."""
 
 
 class DistinctQueries:
-    """Watches the parts of data go by; each query may be in one of them, once."""
+    """Query ids of the parts of data; each id may occur once."""
 
     def __init__(self) -> None:
         self.seen: set[Any] = set()
 
     def add(self, part: RankingData) -> None:
-        """Refuse a part with a query that was there before."""
+        """Add the ids of a part; raise an error if one occurred before."""
         for query in part.qid.tolist():
             if query in self.seen:
                 raise PartsDifferError(
@@ -734,27 +751,18 @@ def parts_of(data: RankingData, *, rows: int | None = None) -> Iterator[RankingD
 def consecutive(data: RankingData, lo: int, hi: int) -> RankingData:
     """Return queries lo to hi, as views of the arrays of ``data``."""
     rows = slice(int(data.indptr[lo]), int(data.indptr[hi]))
-    cut = {name: getattr(data, name) for name in PER_DOCUMENT}
-    return data._replace(
-        X=data.X[rows],
-        y=data.y[rows],
-        indptr=data.indptr[lo : hi + 1] - data.indptr[lo],
-        qid=data.qid[lo:hi],
-        query_weight=None if data.query_weight is None else data.query_weight[lo:hi],
-        row=None,
-        **{name: None if values is None else values[rows] for name, values in cut.items()},
-    )
+    return data._subset(rows, slice(lo, hi), np.diff(data.indptr[lo : hi + 1]))
 
 
 # --- queries of rows, and weights that fit them ----------------------------------------------
 
-_WHOLE = 2.0**63  # from here on an id is no int64
+_WHOLE = 2.0**63  # ids from here on do not fit in int64
 
 
 def group_rows(qid: AnyArray, what: str = "query id") -> tuple[I64, AnyArray, I64 | None]:
     """Return query boundaries, ids in order of first appearance, and the rows in that order.
 
-    The last is None where equal ids are already contiguous.
+    The last is None if equal ids are already contiguous.
     """
     qid = clean_ids(qid, what)
     starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1))
@@ -765,13 +773,11 @@ def group_rows(qid: AnyArray, what: str = "query id") -> tuple[I64, AnyArray, I6
     if len(number) == len(runs):
         return np.concatenate((starts, [len(qid)])).astype(np.int64), ids, None
     query = np.repeat(run_query, np.diff(np.concatenate((starts, [len(qid)]))))
-    row = np.argsort(query, kind="stable").astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(query)))).astype(np.int64)
-    return indptr, ids, row
+    return _offsets(np.bincount(query)), ids, np.argsort(query, kind="stable").astype(np.int64)
 
 
 def clean_ids(qid: AnyArray, what: str) -> AnyArray:
-    """Return ids that can be compared and counted, none of them missing."""
+    """Return comparable and hashable ids; raise an error if one is missing."""
     if qid.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in qid.tolist()], bool)
     else:
@@ -779,8 +785,8 @@ def clean_ids(qid: AnyArray, what: str) -> AnyArray:
     if missing.any():
         raise DataError(f"the {what} is missing at row {int(np.flatnonzero(missing)[0])}.")
     if qid.dtype.kind == "f" and (np.abs(qid) < _WHOLE).all():
-        whole = qid.astype(np.int64)
-        return whole if (whole == qid).all() else qid
+        numbers = qid.astype(np.int64)
+        return numbers if (numbers == qid).all() else qid
     if qid.dtype.kind == "O":
         if all(isinstance(value, str) for value in qid.tolist()):
             refuse_trailing_nul(qid.tolist(), what)
@@ -795,7 +801,7 @@ def clean_ids(qid: AnyArray, what: str) -> AnyArray:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, or pandas' NA or NaT, which are not even themselves."""
+    """Return whether this is None, NaN, or pandas' NA or NaT, which do not equal themselves."""
     if value is None:
         return True
     try:
@@ -805,7 +811,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def refuse_second_columns(**columns: Any) -> None:
-    """Refuse columns that are passed next to RankingData, which has its own."""
+    """Raise an error if columns are passed together with RankingData, which contains them."""
     for name, values in columns.items():
         if values is not None:
             raise UsageError(
@@ -814,7 +820,7 @@ def refuse_second_columns(**columns: Any) -> None:
 
 
 def refuse_sizes(qid: Any, n: int) -> None:
-    """Refuse the sizes of queries where the id of each row is expected, as LightGBM's ``group``."""
+    """Raise an error if ``qid`` has the sizes of queries, like LightGBM's ``group``."""
     sizes = np.asarray(qid)
     if sizes.ndim == 1 and len(sizes) != n and sizes.dtype.kind in "iu" and sizes.sum() == n:
         raise DataError(
@@ -838,16 +844,16 @@ def boundaries_of_sizes(
     """Return the result of `group_rows` from the sizes of queries whose rows are contiguous."""
     sizes = checked_sizes(values, name, unit)
     if sizes.sum() != n:
-        other = ", or the id of each row as qid=..." if name == "group_sizes" else "."
+        advice = ", or the id of each row as qid=..." if name == "group_sizes" else "."
         raise DataError(
             f"{name} add up to {int(sizes.sum())}, but there are {n} rows; "
-            f"give the number of rows of each {unit}{other}"
+            f"give the number of rows of each {unit}{advice}"
         )
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), np.arange(len(sizes)), None
+    return _offsets(sizes), np.arange(len(sizes)), None
 
 
 def checked_weights(values: Any, name: str, length: int) -> F64:
-    """Return weights that are finite, 0 or more, and not all 0."""
+    """Return the weights; raise an error unless they are finite, 0 or more, and not all 0."""
     weights = as_float_vector(values, name, length)
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
@@ -859,7 +865,7 @@ def checked_weights(values: Any, name: str, length: int) -> F64:
 
 
 def query_weights(values: Any, n: int, indptr: I64, row: I64 | None) -> F64:
-    """Return a weight per query, of as many, or of one per row that is the same in a query."""
+    """Return a weight per query, from weights per query or per row that are equal in a query."""
     n_queries = len(indptr) - 1
     if len(np.asarray(values)) == n_queries:
         return checked_weights(values, "query_weight", n_queries)

@@ -1,25 +1,25 @@
-"""Synthetic ranking data in the shape of the well-known sets, whose best ranker is known.
+"""Synthetic ranking data with the sizes of well-known data sets and a known best ranker.
 
-A document's features come from normal latents t, chained so that neighbours correlate and shifted
-per query; they show as they are, as ratios 0..1, as heavy-tailed counts, as rare values (mostly 0)
-or as one value per query. Its utility and its grade are
+Features are functions of normal variables t, which are shifted per query and correlated between
+neighbouring features. They are t itself, ratios from 0 to 1, heavy-tailed counts, rare values
+(mostly 0), or one value per query. The utility and the grade of a document are
 
     u = sum_f w_f x_f + sum_k c_k x_a(k) x_b(k)                                                 (1)
     grade = number of thresholds below  sqrt(1 - noise) u + sqrt(noise) e + query_spread g      (2)
 
-with e normal per document and g per query, w on the light-tailed features, and thresholds that
-give the real set's share of each grade. Within a query nothing beats ranking by u, and without
-interactions u is linear in the features.
+with e normal per document and g per query, weights w of the light-tailed features, and thresholds
+that give each grade its share in the real data set. Within a query the ranking by u is the best,
+and without interactions u is linear in the features.
 
-Queries are sampled in blocks, each from a random stream of its own: a larger set begins with the
-queries of a smaller one, and any number of threads gives the same bytes. `SHAPES` has the real
-numbers of the well-known sets.
+Queries are sampled in blocks, each from its own random stream. Therefore a larger data set begins
+with the queries of a smaller one, and any number of threads gives the same bytes. `SHAPES` has the
+sizes of the real data sets.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ _BLOCK_ROWS = 4_096
 
 
 class Synthetic(NamedTuple):
-    """Synthetic data, and the scores of the best ranker there is for it."""
+    """Synthetic data and the scores of the best ranker."""
 
     data: RankingData
     utility: F64
@@ -59,7 +59,7 @@ def synthetic(
         A `Shape`, or ``ohsumed``, ``mq2007``, ``mq2008``, ``mslr10k``, ``mslr30k`` or ``web``
         (with hosts in ``group``).
     queries
-        How many queries to make instead of the shape's own number.
+        Number of queries; by default the number of the shape.
 
     Examples
     --------
@@ -77,15 +77,15 @@ def synthetic_with_truth(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Synthetic:
-    """As `synthetic`, with the utility (1) of each document, which no ranker beats.
+    """As `synthetic`, with the utility (1) of each document, the scores of the best ranker.
 
     Examples
     --------
     >>> import rankwright as rw
     >>> from rankwright.data import synthetic_with_truth
-    >>> made = synthetic_with_truth("mq2008", queries=20)
-    >>> best = rw.evaluate(made.data, made.utility, "ndcg@10")["ndcg@10"]
-    >>> bool(best > rw.evaluate(made.data, made.data.X[:, 0], "ndcg@10")["ndcg@10"])
+    >>> data, utility = synthetic_with_truth("mq2008", queries=20)
+    >>> best = rw.evaluate(data, utility, "ndcg@10")["ndcg@10"]
+    >>> bool(best > rw.evaluate(data, data.X[:, 0], "ndcg@10")["ndcg@10"])
     True
     """
     if isinstance(shape, str):
@@ -98,28 +98,35 @@ def synthetic_with_truth(
     per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
     n_blocks = math.ceil(count / per_block)
     ends = np.concatenate(([0], np.cumsum(_lengths(shape, n_blocks * per_block, seed))))
-    indptr = ends[: count + 1].astype(np.int64)
-    plan, n = _sample_plan(shape, seed), int(indptr[-1])
-    X = np.empty((n, shape.features), np.float32)
-    y, utility = np.empty(n), np.empty(n)
-    group = np.empty(n, np.int64) if shape.hosts else None
+    plan, rows = _sample_plan(shape, seed), int(ends[-1])
+    X = np.empty((rows, shape.features), np.float32)
+    y, utility = np.empty(rows), np.empty(rows)
+    group = np.empty(rows, np.int64) if shape.hosts else None
 
-    def make(begin: int, end: int) -> None:
-        for block in range(begin, end):
-            rows = ends[block * per_block : (block + 1) * per_block + 1]
+    def sample_blocks(first: int, last: int) -> None:
+        for block in range(first, last):
+            bounds = ends[block * per_block : (block + 1) * per_block + 1]
+            rows_of_block = slice(int(bounds[0]), int(bounds[-1]))
             rng = stream(seed, "synthetic", shape.name, "rows", block)
-            _make_block(plan, rng, rows, X, y, utility, group)
+            latent = _sample_rows(
+                plan, rng, bounds - bounds[0], X[rows_of_block], utility[rows_of_block]
+            )
+            y[rows_of_block] = np.searchsorted(plan.thresholds, latent, side="right")
+            if group is not None:
+                group[rows_of_block] = shape.hosts * rng.random(len(latent)) ** 3
 
-    map_ranges(make, np.arange(n_blocks + 1), n_jobs=n_jobs)
-    qid = np.arange(1, count + 1)
-    return Synthetic(RankingData(X, y, indptr, qid, group=group), utility)
+    map_ranges(sample_blocks, np.arange(n_blocks + 1), n_jobs=n_jobs)
+    indptr = ends[: count + 1].astype(np.int64)
+    n = int(indptr[-1])  # the last block may have more queries
+    qid, group = np.arange(1, count + 1), None if group is None else group[:n]
+    return Synthetic(RankingData(X[:n], y[:n], indptr, qid, group=group), utility[:n])
 
 
 # --- lengths of the lists --------------------------------------------------------------------
 
 
 def _lengths(shape: Shape, count: int, seed: int) -> I64:
-    """Return the lengths of the first ``count`` lists; every ``shape.queries`` add up exactly."""
+    """Return the lengths of ``count`` lists; each ``shape.queries`` add up to ``documents``."""
     rounds = range(math.ceil(count / shape.queries))
     return np.concatenate([_round_of_lengths(shape, seed, r) for r in rounds])[:count]
 
@@ -142,11 +149,22 @@ def _round_of_lengths(shape: Shape, seed: int, number: int) -> I64:
 
 # --- documents: weights and thresholds of one shape and seed, then the rows ------------------
 
-_SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # to find the thresholds of the grades
+_SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # of the sample that determines the thresholds
 
 _PLAIN, _RATIO, _COUNT, _SIZE, _RARE, _QUERY = range(6)
 _KINDS = (_PLAIN, _PLAIN, _COUNT, _RATIO, _PLAIN, _RARE, _QUERY, _PLAIN, _SIZE, _RARE)
-_FOLLOW = (0.0, 0.9, 0.8, 0.5, 0.0, 0.7, 0.0, 0.3, 0.6, 0.3)  # correlation with the one before
+_FOLLOW = (
+    0.0,
+    0.9,
+    0.8,
+    0.5,
+    0.0,
+    0.7,
+    0.0,
+    0.3,
+    0.6,
+    0.3,
+)  # correlation with the previous feature
 _INFORMATIVE = (_PLAIN, _RATIO, _RARE)
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -154,7 +172,7 @@ _INFORMATIVE = (_PLAIN, _RATIO, _RARE)
 
 @kernel
 def _show_rows(indptr, X, level, kind, follow, fresh):  # type: ignore[no-untyped-def]
-    """Turn the normals in ``X`` into features, in place; ``level`` shifts each query's latents."""
+    """Turn the normal variables in ``X`` into features; ``level`` is the shift of each query."""
     for q in range(len(indptr) - 1):
         for i in range(indptr[q], indptr[q + 1]):
             t = X[i, 0]
@@ -188,9 +206,8 @@ def _utility_rows(X, weight, first, second, product, utility):  # type: ignore[n
 # --- blocks ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """What all blocks of one shape and seed share."""
+class Plan(NamedTuple):
+    """Weights of (1) and thresholds of (2) for a shape and a seed."""
 
     shape: Shape
     kind: I64
@@ -202,57 +219,22 @@ class Plan:
     thresholds: F64
 
 
-def _make_block(
-    plan: Plan,
-    rng: np.random.Generator,
-    ends: I64,
-    X: AnyArray,
-    y: F64,
-    utility: F64,
-    group: I64 | None,
-) -> None:
-    """Sample rows ends[0]:ends[-1] and keep those that fit into the arrays."""
-    shape, start, rows = plan.shape, int(ends[0]), int(ends[-1] - ends[0])
-    stop = min(int(ends[-1]), len(y))
-    kept = stop - start
-    u = np.empty(rows)
-    _make_rows(plan, rng, ends, X, stop, u)
-    v = _grade_scale(shape, rng, u, np.diff(ends))
-    y[start:stop] = np.searchsorted(plan.thresholds, v[:kept], side="right")
-    utility[start:stop] = u[:kept]
-    if group is not None:
-        hosts = (shape.hosts * rng.random(rows) ** 3).astype(np.int64)
-        group[start:stop] = hosts[:kept]
-
-
-def _make_rows(
-    plan: Plan, rng: np.random.Generator, ends: I64, X: AnyArray, stop: int, u: F64
-) -> None:
-    start = ends[0]
-    whole = stop == ends[-1]
-    block = X[start:stop] if whole else np.empty((len(u), X.shape[1]), np.float32)
-    rng.standard_normal(out=block, dtype=np.float32)
-    level = rng.standard_normal((len(ends) - 1, X.shape[1]), dtype=np.float32)
+def _sample_rows(plan: Plan, rng: np.random.Generator, ends: I64, X: AnyArray, u: F64) -> F64:
+    """Sample the features and utilities of lists; return the value that (2) compares."""
+    shape, lists = plan.shape, len(ends) - 1
+    rng.standard_normal(out=X, dtype=np.float32)
+    level = rng.standard_normal((lists, X.shape[1]), dtype=np.float32)
     fresh = np.sqrt(1 - plan.follow**2)
-    _show_rows(ends - start, block, level, plan.kind, plan.follow, fresh)
-    _utility_rows(block, plan.weight, plan.first, plan.second, plan.product, u)
-    if not whole:
-        X[start:stop] = block[: stop - start]
-
-
-def _grade_scale(shape: Shape, rng: np.random.Generator, u: F64, lengths: I64) -> F64:
-    """Return what the thresholds are compared with in (2)."""
+    _show_rows(ends, X, level, plan.kind, plan.follow, fresh)
+    _utility_rows(X, plan.weight, plan.first, plan.second, plan.product, u)
     noise = rng.standard_normal(len(u))
-    richness = np.repeat(rng.standard_normal(len(lengths)), lengths)
-    known = math.sqrt(1 - shape.noise) * u
-    return known + math.sqrt(shape.noise) * noise + shape.query_spread * richness
-
-
-# --- what all blocks share -------------------------------------------------------------------
+    query_level = np.repeat(rng.standard_normal(lists), np.diff(ends))
+    latent: F64 = math.sqrt(1 - shape.noise) * u + math.sqrt(shape.noise) * noise
+    return latent + shape.query_spread * query_level
 
 
 def _sample_plan(shape: Shape, seed: int) -> Plan:
-    """Sample the weights of (1) and find the thresholds of (2) on a sample of its own."""
+    """Sample the weights of (1) and determine the thresholds of (2) on a separate sample."""
     rng = stream(seed, "synthetic", shape.name, "plan")
     d = shape.features
     kind, follow = np.resize(_KINDS, d), np.resize(_FOLLOW, d).astype(np.float32)
@@ -264,56 +246,56 @@ def _sample_plan(shape: Shape, seed: int) -> Plan:
     first, second = rng.choice(np.flatnonzero(kind == _PLAIN), (2, pairs))
     product = rng.choice([-1.0, 1.0], pairs)
     plan = Plan(shape, kind, follow, weight, first, second, product, np.empty(0))
-    linear, _ = _sample(replace(plan, product=0 * product), seed)
+    linear, _ = _sample(plan._replace(product=0 * product), seed)
     weight = weight * math.sqrt(1 - share) / _deviation(linear)
     if share:
-        crossed, _ = _sample(replace(plan, weight=0 * weight), seed)
+        crossed, _ = _sample(plan._replace(weight=0 * weight), seed)
         product = product * math.sqrt(share) / _deviation(crossed)
-    plan = replace(plan, weight=weight, product=product)
+    plan = plan._replace(weight=weight, product=product)
     shares = np.cumsum(shape.grades) / np.sum(shape.grades)
-    return replace(plan, thresholds=np.quantile(_sample(plan, seed)[1], shares[:-1]))
+    return plan._replace(thresholds=np.quantile(_sample(plan, seed)[1], shares[:-1]))
 
 
 def _sample(plan: Plan, seed: int) -> tuple[F64, F64]:
-    """Return the utility of many short lists, and what the thresholds are compared with."""
-    shape, rng = plan.shape, stream(seed, "synthetic", plan.shape.name, "sample")
+    """Return the utilities of many short lists, and the values that (2) compares."""
+    rng = stream(seed, "synthetic", plan.shape.name, "sample")
     ends = np.arange(_SAMPLE_QUERIES + 1) * _SAMPLE_LENGTH
-    u = np.empty(ends[-1])
-    _make_rows(plan, rng, ends, np.empty((len(u), shape.features), np.float32), len(u), u)
-    return u, _grade_scale(shape, rng, u, np.diff(ends))
+    X = np.empty((ends[-1], plan.shape.features), np.float32)
+    utility = np.empty(ends[-1])
+    return utility, _sample_rows(plan, rng, ends, X, utility)
 
 
 def _deviation(u: F64) -> float:
-    """Return the deviation within the sample's lists."""
+    """Return the standard deviation within the lists of the sample."""
     lists = u.reshape(-1, _SAMPLE_LENGTH)
     return float(np.sqrt(np.mean((lists - lists.mean(axis=1, keepdims=True)) ** 2)))
 
 
-# --- shapes: how many queries, documents and features, and how the grades fall ---------------
+# --- shapes ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a synthetic data set looks like.
+    """Sizes and distributions of a synthetic data set.
 
     Parameters
     ----------
     name
-        Part of the random streams' names: two shapes of different names share no numbers.
+        Part of the names of random streams, so that shapes of different names are independent.
     queries, documents, features
-        Totals. With another number of queries the lists are sampled as long as in the original.
+        Totals. With another number of queries, the lengths of lists have the same distribution.
     grades
         Share (or number) of documents of grade 0, 1, 2, ...
     shortest, longest, spread
-        Lists are log-normally long, clipped; ``spread`` is the deviation of the logarithm.
+        Lengths of lists are log-normal and clipped; ``spread`` is the deviation of the logarithm.
     hosts
-        Number of hosts named in ``group``; 0 for none.
+        Number of hosts in ``group``; 0 means no groups.
     interactions
-        Share of the utility's variance that is products of two features.
+        Share of products of two features in the variance of the utility.
     noise
-        Share of the variance of (2) within a query that no ranker can know.
+        Share of the noise e in the variance of (2) within a query.
     query_spread
-        How much richer in good documents some queries are than others.
+        Standard deviation of g, by which queries differ in their number of good documents.
     """
 
     name: str

@@ -2,16 +2,16 @@
 
 A run has lines ``qid Q0 docid rank score tag``, judgments have lines ``qid iteration docid grade``.
 As in trec_eval, blank lines and comments (lines that begin with ``#``) are skipped, and text after
-the tag of a run is ignored. `read_run` and `read_qrels` return them as ``{qid: {docid: score or
-grade}}``, ids as text; `judge_run` puts both side by side in arrays, with what was retrieved and
-what was judged, for `rankwright.evaluate_run`.
+the tag of a run is ignored. `read_run` and `read_qrels` return ``{qid: {docid: score or grade}}``
+with ids as text. `judge_run` joins a run and its judgments in arrays for
+`rankwright.evaluate_run`.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -20,20 +20,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.types import F64, AnyArray
-from rankwright.data.frames import (
-    USUAL_NAMES,
-    columns_of_frame,
-    frame_columns,
-    match_columns,
-)
+from rankwright.data.formats import format_named
+from rankwright.data.frames import USUAL_NAMES, columns_of_frame, frame_columns, match_columns
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import (
-    RUN,
-    names_in_run,
-    query_names,
-    read_scores,
-    write_run,
-)
+from rankwright.data.rankings import RUN, TABLES, names_in_run
 from rankwright.data.streams import (
     display_name,
     error_at,
@@ -42,84 +32,93 @@ from rankwright.data.streams import (
     plain_suffix,
     text_lines,
 )
-from rankwright.data.tables import Table
 from rankwright.errors import DataError, UsageError, brief, counted, quoted
 from rankwright.registry import EXTENSIONS
 
-__all__ = [
-    "JudgedRun",
-    "judge_run",
-    "read_qrels",
-    "read_run",
-    "read_scores",
-    "write_qrels",
-    "write_run",
-]
-
 ByDocument = dict[str, dict[str, float]]
-"""From query id to document id to the score of a run or the grade of judgments."""
+"""Query id -> document id -> score of a run or grade of judgments."""
 
 NOT_JUDGED = "has no judgments"
 NOT_RETRIEVED = "is not in the run"
 
-_QRELS = ("qid", "iteration", "docid", "grade")
+_SCORES = ("score", "sim")
 COLUMNS = {
     "qid": (*USUAL_NAMES["qid"], "q_id", "query-id", "topic", "topic_id", "query text"),
     "doc_id": (*USUAL_NAMES["doc_id"], "docno", "corpus-id", "corpus_id", "document", "doc id"),
-    "score": ("score", "sim"),
     "grade": (*USUAL_NAMES["label"], "qrel", "judgment", "rating"),
 }
-"""Names of columns in the tables of other tools, beside the usual ones."""
+"""Role -> usual names of columns in tables, including the names in files of other tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Runs or judgments; ``value`` is the column of the number."""
+
+    name: str
+    value: str
+    line: tuple[str, ...]
+    columns: Mapping[str, tuple[str, ...]]
+
+
+_IDS = {role: COLUMNS[role] for role in ("qid", "doc_id")}
+_RUN = _Kind("run", "score", RUN, {**_IDS, "score": _SCORES})
+_QRELS = _Kind(
+    "qrels",
+    "grade",
+    ("qid", "iteration", "docid", "grade"),
+    {**_IDS, "grade": (*COLUMNS["grade"], *_SCORES)},
+)
 
 
 # --- API -------------------------------------------------------------------------------------
 
 
 def read_run(run: Any, *, allow_empty: bool = False) -> ByDocument:
-    """Return the scores of a run, ``{qid: {docid: score}}``, in the order they come in.
+    """Return the scores of a run, ``{qid: {docid: score}}``, in the order of the run.
 
     Parameters
     ----------
     run : path, mapping or frame
-        A TREC run (``qid Q0 docid rank score tag``; its ranks are not looked at), plain or
-        compressed, ``"-"`` for standard input; a table in a file (csv, tsv, Parquet, Arrow) or a
-        pandas or polars frame or an Arrow table, with the columns ``qid``, ``doc_id`` and
-        ``score`` or what other tools call them; or a mapping from query ids to documents to scores.
+        A TREC run (``qid Q0 docid rank score tag``; the rank is ignored), plain or compressed,
+        ``"-"`` for standard input; a table in a file (csv, tsv, Parquet, Arrow), a pandas or polars
+        frame or an Arrow table with the columns ``qid``, ``doc_id`` and ``score`` or the names that
+        other tools use; or a mapping from query ids to documents to scores.
     allow_empty : bool
-        Return an empty mapping for a run without any line, instead of raising an error.
+        Return an empty mapping for an empty run instead of raising an error.
     """
-    return _by_document(run, "run", "score", allow_empty)
+    return _read(run, _RUN, allow_empty)
 
 
 def read_qrels(qrels: Any, *, allow_empty: bool = False) -> ByDocument:
-    """Return judgments, ``{qid: {docid: grade}}``, in the order they come in.
+    """Return judgments, ``{qid: {docid: grade}}``, in the order of the judgments.
 
     Parameters
     ----------
     qrels : path, mapping or frame
-        TREC judgments (``qid iteration docid grade``), or any of what `read_run` takes, with grades
-        for scores. A negative grade says that a document has not been judged, or is spam.
+        TREC judgments (``qid iteration docid grade``), or a table, frame or mapping as for
+        `read_run`, with grades instead of scores. A negative grade marks a document as not judged
+        or as spam.
     allow_empty : bool
-        Return an empty mapping for judgments without any line, instead of raising an error.
+        Return an empty mapping for empty judgments instead of raising an error.
     """
-    return _by_document(qrels, "qrels", "grade", allow_empty)
+    return _read(qrels, _QRELS, allow_empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedRun:
-    """A run beside its judgments: for each query, every document that either of them has.
+    """A run with its judgments: all documents of each query in either.
 
     Attributes
     ----------
     data : RankingData
-        Grades, query and document ids; retrieved documents come first in each query. A document
-        without a judgment has the grade 0.
+        Grades, query and document ids. Retrieved documents precede the other documents of a query.
+        Documents without a judgment have the grade 0.
     scores : (n,) float64
-        In the order of ``data``; minus infinity where the run does not have the document.
+        The score of each row of ``data``; minus infinity for documents that were not retrieved.
     retrieved, judged : (n,) bool
-        Whether the run, and whether the judgments have the document.
+        Whether the document is in the run, and whether it has a judgment.
     left_out : dict
-        The queries that are not there, each with the reason.
+        The queries that are not in ``data``, each with the reason.
     """
 
     data: RankingData
@@ -130,74 +129,82 @@ class JudgedRun:
 
 
 def judge_run(run: Any, qrels: Any, *, complete: bool = False) -> JudgedRun:
-    """Put a run beside its judgments.
+    """Join a run with its judgments.
 
-    Queries come in the order of the run. Those without judgments are left out, and so are those
-    that the run does not have, unless ``complete``: then they come last, with nothing retrieved.
+    Queries are in the order of the run. Queries without judgments are left out. Queries that are
+    not in the run are left out too, unless ``complete``: they are then last, with no document
+    retrieved.
 
     Parameters
     ----------
     run, qrels
-        As `read_run` and `read_qrels` take them.
+        As for `read_run` and `read_qrels`.
     complete : bool
-        Keep every query that has judgments. The run and the judgments may then be empty.
+        Include all queries that have judgments. The run and the judgments may then be empty.
 
     Warns
     -----
     UserWarning
-        If the run and the judgments have no document of a query in common.
+        If no document of the run is judged.
     """
-    found = read_run(run, allow_empty=complete)
+    scores = read_run(run, allow_empty=complete)
     judgments = read_qrels(qrels, allow_empty=complete)
     grades = {query: documents for query, documents in judgments.items() if documents}
-    left_out = {query: NOT_JUDGED for query in found if query not in grades}
-    queries = [query for query in found if query in grades]
-    lacking = [query for query in grades if query not in found]
+    left_out = {query: NOT_JUDGED for query in scores if query not in grades}
+    queries = [query for query in scores if query in grades]
+    not_retrieved = [query for query in grades if query not in scores]
     if complete:
-        queries += lacking
+        queries += not_retrieved
     else:
-        left_out |= dict.fromkeys(lacking, NOT_RETRIEVED)
-    if not queries and not complete:
-        raise DataError(
-            f"the run and the judgments have no query in common: the run has {_some(found)}, the "
-            f"judgments {_some(grades)}."
-        )
-    if not any(found.get(query, {}).keys() & grades[query].keys() for query in queries):
-        warnings.warn(_nothing_in_common(found, grades), stacklevel=3)
+        left_out |= dict.fromkeys(not_retrieved, NOT_RETRIEVED)
+        if not queries:
+            raise DataError(f"{_no_common_query(scores, grades)}.")
+    if not any(scores.get(query, {}).keys() & grades[query].keys() for query in queries):
+        warnings.warn(_no_common_document(scores, grades), stacklevel=3)
     qid: list[str] = []
-    doc: list[str] = []
-    y: list[float] = []
-    scores: list[float] = []
+    doc_id: list[str] = []
+    grade: list[float] = []
+    score: list[float] = []
     for query in queries:
-        listed, known = found.get(query, {}), grades[query]
-        documents = [*listed, *(name for name in known if name not in listed)]
+        score_of, grade_of = scores.get(query, {}), grades[query]
+        documents = [*score_of, *(doc for doc in grade_of if doc not in score_of)]
         qid += [query] * len(documents)
-        doc += documents
-        y += [known.get(name, -1.0) for name in documents]
-        scores += [listed.get(name, math.nan) for name in documents]
-    values, grade = np.array(scores), np.array(y)
+        doc_id += documents
+        grade += [grade_of.get(doc, -1.0) for doc in documents]
+        score += [score_of.get(doc, math.nan) for doc in documents]
+    y, values = np.array(grade), np.array(score)
     retrieved = ~np.isnan(values)
-    X = np.zeros((len(doc), 1), np.float32)  # a run has no features
-    if doc:
-        data = RankingData.from_arrays(X, np.maximum(grade, 0.0), qid=qid, doc_id=doc)
+    X = np.zeros((len(doc_id), 1), np.float32)  # a run has no features
+    if doc_id:
+        data = RankingData.from_arrays(X, np.maximum(y, 0.0), qid=qid, doc_id=doc_id)
     else:
-        data = RankingData(X, grade, np.zeros(1, np.int64), np.array([], str))
-    return JudgedRun(data, np.where(retrieved, values, -np.inf), retrieved, grade >= 0, left_out)
+        data = RankingData(X, y, np.zeros(1, np.int64), np.array([], str))
+    return JudgedRun(data, np.where(retrieved, values, -np.inf), retrieved, y >= 0, left_out)
 
 
-def _nothing_in_common(run: ByDocument, grades: ByDocument) -> str:
-    """Return the warning that no document of a run is judged, with an example of each side."""
+def write_qrels(data: RankingData, target: str | Path) -> None:
+    """Write the grades as TREC judgments: integers without a point, fractions with all digits."""
+    rows = zip(names_in_run(data), data.y.tolist(), strict=True)
+    text = "".join(
+        f"{query} 0 {doc} {int(grade) if grade.is_integer() else repr(grade)}\n"
+        for (query, doc), grade in rows
+    )
+    with open_target(target) as stream:
+        stream.write(text.encode())
+
+
+# --- runs without judgments --------------------------------------------------------------------
+
+
+def _no_common_document(run: ByDocument, grades: ByDocument) -> str:
+    """Return the warning that no document of a run is judged, with an example of each."""
     if not grades:
         return "the judgments are empty, so metrics are means over no query (NaN)."
     if not any(run.values()):
         return f"the run is empty: nothing is retrieved for {counted(len(grades), 'query')}."
-    shared = [query for query in run if query in grades and run[query]]
-    if not shared:
-        return (
-            "the run and the judgments have no query in common, so every judged query counts as "
-            f"nothing retrieved: the run has {_some(run)}, the judgments {_some(grades)}."
-        )
-    query = shared[0]
+    query = next((query for query in run if query in grades and run[query]), None)
+    if query is None:
+        return f"{_no_common_query(run, grades)}; each judged query counts as nothing retrieved."
     return (
         "no document of the run is judged, so none counts as relevant: for query "
         f"{quoted(query)} the run has documents such as {quoted(next(iter(run[query])))}, the "
@@ -205,178 +212,158 @@ def _nothing_in_common(run: ByDocument, grades: ByDocument) -> str:
     )
 
 
-def write_qrels(data: RankingData, target: str | Path) -> None:
-    """Write the grades as TREC judgments: whole ones as such, fractions with all their digits."""
-    names, grades = names_in_run(data), data.y.tolist()
-    with open_target(target) as stream:
-        for q, query in enumerate(query_names(data)):
-            rows = range(data.indptr[q], data.indptr[q + 1])
-            lines = [f"{query} 0 {names[row]} {_grade_text(grades[row])}\n" for row in rows]
-            stream.write("".join(lines).encode())
+def _no_common_query(run: ByDocument, grades: ByDocument) -> str:
+    return (
+        f"the run and the judgments have no query in common: the run has {_first(run)}, the "
+        f"judgments {_first(grades)}"
+    )
 
 
-# --- runs and judgments ------------------------------------------------------------------------
+def _first(queries: Iterable[str]) -> str:
+    names = list(queries)
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _by_document(given: Any, what: str, value: str, allow_empty: bool) -> ByDocument:
+# --- readers -----------------------------------------------------------------------------------
+
+
+def _read(source: Any, kind: _Kind, allow_empty: bool) -> ByDocument:
     """Return the scores or grades of a file, a mapping or a frame by query and document."""
-    if isinstance(given, str | PathLike):
-        source = display_name(str(given))
-        advice = f"{what} lines are '{_line(RUN if what == 'run' else _QRELS)}'"
-        found = _of_file(str(given), what, value)
-    elif isinstance(given, Mapping):
-        source, advice = what, f"give a mapping {{qid: {{docid: {value}}}}}"
-        found = _of_mapping(given, what, value)
+    is_file = isinstance(source, str | PathLike)
+    name = display_name(str(source)) if is_file else f"the {kind.name}"
+    advice = (
+        f"give a file with lines '{' '.join(kind.line)}', a mapping {{qid: {{docid: "
+        f"{kind.value}}}}}, or a frame with the columns qid, doc_id and {kind.value}."
+    )
+    columns = table_columns(
+        source, lambda names: match_columns(names, kind.columns, required=kind.columns)
+    )
+    if columns is not None:
+        numbers = _of_columns(columns, kind, name)
+    elif is_file:
+        numbers = _of_lines(str(source), kind)
+    elif isinstance(source, Mapping):
+        numbers = _of_mapping(source, kind)
     else:
-        names = frame_columns(given)
-        if names is None:
-            raise UsageError(
-                f"{what} is {_called(given)}; give a file, a mapping {{qid: {{docid: {value}}}}}, "
-                f"or a frame with the columns qid, doc_id and {value}."
-            )
-        source, advice = f"the {what}", f"give a frame with a row for each {value}"
-        column = columns_of_frame(given)
-        roles = _roles(names, value)
-        found = _of_columns({role: column(name) for role, name in roles.items()}, value, source)
-    if not found and not allow_empty:
-        raise DataError(f"{source} is empty; {advice}.")
-    return found
+        raise UsageError(f"{name} is {_type_of(source)}; {advice}")
+    if not numbers and not allow_empty:
+        raise DataError(f"{name} is empty; {advice}")
+    return numbers
 
 
-def _of_file(path: str, what: str, value: str) -> ByDocument:
-    table = table_format(path)
-    if table is not None:
-        columns = table.read_columns(path, lambda names: _roles(names, value))
-        return _of_columns(columns, value, display_name(path))
-    found: ByDocument = {}
-    for line, cells, number in _lines_of_run(path) if what == "run" else _lines_of_qrels(path):
-        if not _sound(number, value):
-            error_at(path, line, f"the {value} {number} {_unsound(value)}")
-        found.setdefault(cells[0], {})[cells[2]] = number
-    return found
+def table_columns(
+    source: Any, match: Callable[[list[str]], dict[str, str]]
+) -> dict[str, AnyArray] | None:
+    """Return role -> values of a table in a file or a frame, None for anything else.
+
+    ``match`` returns role -> column for the names of the columns.
+    """
+    if isinstance(source, str | PathLike):
+        path = str(source)
+        suffix = plain_suffix(path)
+        form = next((form for form in TABLES if suffix in EXTENSIONS[form]), None)
+        if form == "tsv":  # qrels of MS MARCO have tabs but no names of columns
+            _, header = next(iter(text_lines(path)), (0, ""))
+            if not any(name in COLUMNS["qid"] for name in header.lower().split("\t")):
+                return None
+        return None if form is None else format_named(form).table.read_columns(path, match)
+    names = None if isinstance(source, Mapping) else frame_columns(source)
+    if names is None:
+        return None
+    column = columns_of_frame(source)
+    return {role: column(name) for role, name in match(names).items()}
 
 
-def table_format(path: str) -> Table | None:
-    """Return the reader of a table with named columns, None for lines of TREC."""
-    suffix = plain_suffix(path)
-    kinds = ("parquet", "arrow", "csv", "tsv")
-    kind = next((kind for kind in kinds if suffix in EXTENSIONS[kind]), None)
-    if kind == "tsv":  # qrels of MS MARCO are lines with tabs
-        _, first = next(iter(text_lines(path)), (0, ""))
-        if not any(name in COLUMNS["qid"] for name in first.lower().split("\t")):
-            return None
-    return None if kind is None else Table(kind)
-
-
-def _of_mapping(given: Mapping[Any, Any], what: str, value: str) -> ByDocument:
-    found: ByDocument = {}
-    for query, documents in given.items():
-        if not isinstance(documents, Mapping):
-            raise UsageError(
-                f"query {brief(query)} of the {what} is {_called(documents)}; give a mapping from "
-                f"documents to {value}s."
-            )
-        found[str(query)] = {
-            str(doc): _number(number, value, query, doc) for doc, number in documents.items()
-        }
-        if len(found[str(query)]) < len(documents):
-            raise DataError(f"{what} has two documents of query {brief(query)} that read the same.")
-    if len(found) < len(given):
-        raise DataError(f"{what} has two query ids that read the same, such as 1 and '1'.")
-    return found
-
-
-def _of_columns(columns: Mapping[str, AnyArray], value: str, source: str) -> ByDocument:
-    found: ByDocument = {}
-    rows = zip(*(columns[role].tolist() for role in ("qid", "doc_id", value)), strict=True)
-    for row, (query, doc, number) in enumerate(rows):
-        for what, name in (("query", query), ("document", doc)):
-            if name is None or name == "" or name != name:
-                raise DataError(f"{source}: the {what} id is missing at row {row}.")
-        of_query = found.setdefault(str(query), {})
-        if str(doc) in of_query:
-            raise DataError(
-                f"{source}: document {quoted(str(doc))} of query {query} appears twice, the "
-                f"second time at row {row}."
-            )
-        of_query[str(doc)] = _number(number, value, query, doc)
-    return found
-
-
-def _roles(names: Sequence[str], value: str) -> dict[str, str]:
-    """Return role -> column; judgments may call their grade a score."""
-    roles = ("qid", "doc_id", value)
-    usual = {role: COLUMNS[role] for role in roles}
-    if value == "grade":
-        usual["grade"] = (*COLUMNS["grade"], *COLUMNS["score"])
-    return match_columns(names, usual, required=roles)
-
-
-def _number(number: Any, value: str, query: Any, doc: Any) -> float:
-    where = f"the {value} of document {quoted(str(doc))} of query {query}"
-    try:
-        read = float("x" if isinstance(number, str | bytes) else number)
-    except (TypeError, ValueError):
-        raise DataError(f"{where} is {brief(number)}, where a number is expected.") from None
-    if not _sound(read, value):
-        raise DataError(f"{where} is {read}: it {_unsound(value)}.")
-    return read
-
-
-def _sound(number: float, value: str) -> bool:
-    return not math.isnan(number) if value == "score" else math.isfinite(number)
-
-
-def _unsound(value: str) -> str:
-    return "cannot be ranked" if value == "score" else "is not finite"
-
-
-def _called(given: Any) -> str:
-    return "None" if given is None else f"of type {type(given).__name__}"
-
-
-def _some(queries: Iterable[str]) -> str:
-    listed = list(queries)
-    return ", ".join(listed[:3]) + (", ..." if len(listed) > 3 else "")
-
-
-def _grade_text(grade: float) -> str:
-    return str(int(grade)) if grade == int(grade) else repr(grade)
-
-
-# --- lines -----------------------------------------------------------------------------------
-
-
-Lines = Iterator[tuple[int, list[str], float]]
-"""The number of each line, its cells, and the score or the grade in it."""
-
-
-def _lines_of_run(path: str | Path) -> Lines:
-    return _rows(path, RUN, "score", "a line of a run", "appears twice")
-
-
-def _lines_of_qrels(path: str | Path) -> Lines:
-    return _rows(path, _QRELS, "grade", "a judgment", "is judged twice")
-
-
-def _line(columns: tuple[str, ...]) -> str:
-    return " ".join(columns)
-
-
-def _rows(path: str | Path, columns: tuple[str, ...], value: str, what: str, twice: str) -> Lines:
-    seen: dict[str, set[str]] = {}
-    at, called = columns.index(value), f"the {value}"
+def _of_lines(path: str, kind: _Kind) -> ByDocument:
+    numbers: ByDocument = {}
+    place = kind.line.index(kind.value)
     for line, text in text_lines(path):
         cells = text.split()
         if cells[0].startswith("#"):
             continue
-        if columns is RUN:
+        if kind is _RUN:
             cells = cells[: len(RUN)]
-        if len(cells) != len(columns):
-            error_at(path, line, f"{what} is '{_line(columns)}', not {len(cells)} columns")
+        if len(cells) != len(kind.line):
+            expected = " ".join(kind.line)
+            error_at(path, line, f"lines are '{expected}', not {len(cells)} columns")
         query, doc = cells[0], cells[2]
-        of_query = seen.setdefault(query, set())
-        if doc in of_query:
-            error_at(path, line, f"document {quoted(doc)} of query {query} {twice}")
-        of_query.add(doc)
-        yield line, cells, number_at(cells[at], path, line, called)
+        documents = numbers.setdefault(query, {})
+        if doc in documents:
+            error_at(path, line, f"document {quoted(doc)} of query {query} appears twice")
+        number = number_at(cells[place], path, line, f"the {kind.value}")
+        fault = _fault(number, kind)
+        if fault:
+            error_at(path, line, f"the {kind.value} {number} {fault}")
+        documents[doc] = number
+    return numbers
+
+
+def _of_mapping(mapping: Mapping[Any, Any], kind: _Kind) -> ByDocument:
+    numbers: ByDocument = {}
+    for query, documents in mapping.items():
+        if not isinstance(documents, Mapping):
+            raise UsageError(
+                f"query {brief(query)} of the {kind.name} is {_type_of(documents)}; give a mapping "
+                f"from documents to {kind.value}s."
+            )
+        numbers[str(query)] = {
+            str(doc): _number(number, kind, query, doc) for doc, number in documents.items()
+        }
+        if len(numbers[str(query)]) < len(documents):
+            raise DataError(
+                f"the {kind.name} has two documents of query {brief(query)} with the same text, "
+                "such as 1 and '1'."
+            )
+    if len(numbers) < len(mapping):
+        raise DataError(f"the {kind.name} has two query ids with the same text, such as 1 and '1'.")
+    return numbers
+
+
+def _of_columns(columns: Mapping[str, AnyArray], kind: _Kind, name: str) -> ByDocument:
+    numbers: ByDocument = {}
+    rows = zip(*(columns[role].tolist() for role in kind.columns), strict=True)
+    for row, (query, doc, number) in enumerate(rows):
+        for role, value in (("query", query), ("document", doc)):
+            if is_missing(value):
+                raise DataError(f"{name}: the {role} id is missing at row {row}.")
+        documents = numbers.setdefault(str(query), {})
+        if str(doc) in documents:
+            raise DataError(
+                f"{name}: document {quoted(str(doc))} of query {query} appears twice, the "
+                f"second time at row {row}."
+            )
+        documents[str(doc)] = _number(number, kind, query, doc)
+    return numbers
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell of a table is empty: None, NaN or an empty text."""
+    return value is None or value == "" or value != value
+
+
+def _number(value: Any, kind: _Kind, query: Any, doc: Any) -> float:
+    """Return a score or grade of a mapping or a table as a number."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        number = float(value)
+        fault = _fault(number, kind)
+        value = number
+    except (TypeError, ValueError):
+        fault = "is not a number"
+    if fault:
+        raise DataError(
+            f"the {kind.value} of document {quoted(str(doc))} of query {query} is {brief(value)}: "
+            f"it {fault}."
+        )
+    return number
+
+
+def _fault(number: float, kind: _Kind) -> str:
+    if kind is _RUN:
+        return "cannot be ranked" if math.isnan(number) else ""
+    return "" if math.isfinite(number) else "is not finite"
+
+
+def _type_of(value: Any) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

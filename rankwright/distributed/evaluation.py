@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright.core.types import F64, FittedModel
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import Ranking, check_limits, run_texts
+from rankwright.data.rankings import Ranking, check_limits
 from rankwright.data.streams import open_target
 from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError
@@ -142,7 +142,7 @@ def write_run(
     client: Any = None,
     n_parts: int | None = None,
 ) -> None:
-    """Write the documents of each query, best first, as `rankwright.data.rankings.write_run` does.
+    """Write the documents of each query, best first, as a TREC run; see `Ranking.to_trec`.
 
     Workers rank and format the partitions; the driver fetches them one after the other.
 
@@ -220,7 +220,8 @@ def _ranked(part: RankingData, ranker: Ranker, per_group: int | None, top: int |
 def _as_run(
     part: RankingData, ranker: Ranker, per_group: int | None, top: int | None, tag: str
 ) -> bytes:
-    return b"".join(run_texts(part, ranker.predict(part), per_group=per_group, top=top, tag=tag))
+    ranking = Ranking.of(part, ranker.predict(part), per_group=per_group, top=top)
+    return "".join(ranking.run_texts(tag=tag)).encode()
 
 
 # --- on the driver ---------------------------------------------------------------------------

@@ -38,10 +38,10 @@ from rankwright.data.frames import (
     columns_of_frame,
     joined_categories,
 )
-from rankwright.data.letor import ReadOptions
-from rankwright.data.letor_parts import BlockReader, Text, stream_blocks
+from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import (
     PER_DOCUMENT,
+    FeatureIds,
     RankingData,
     clean_ids,
     concatenate,
@@ -49,7 +49,6 @@ from rankwright.data.ranking_data import (
 )
 from rankwright.data.split import fold_files
 from rankwright.data.store import Store, is_store
-from rankwright.data.streams import display_name, open_bytes
 from rankwright.distributed.cluster import (
     Backend,
     Cluster,
@@ -72,7 +71,7 @@ class Shape:
 
     Parameters
     ----------
-    n_features, feature_names, categories, qid_column
+    n_features, feature_names, categories, qid_column, feature_ids
         As in `RankingData`.
     optional
         Names of the optional arrays that it has.
@@ -86,6 +85,7 @@ class Shape:
     feature_names: tuple[str, ...] | None
     categories: AllCategories | None
     qid_column: str | None
+    feature_ids: FeatureIds | None
     optional: tuple[str, ...]
     qid: AnyArray
     sizes: I64
@@ -101,6 +101,7 @@ def shape_of(part: RankingData | None) -> Shape | None:
         feature_names=part.feature_names,
         categories=part.categories,
         qid_column=part.qid_column,
+        feature_ids=part.feature_ids,
         optional=tuple(name for name in _OPTIONAL if getattr(part, name) is not None),
         qid=part.qid,
         sizes=part.sizes,
@@ -122,6 +123,8 @@ class Partitions:
     categories : dict from names of features to Categories, or None
     qid_column : str or None
         Name of the column of query ids.
+    feature_ids : FeatureIds or None
+        Numbering of the features in LETOR text.
 
     Examples
     --------
@@ -140,6 +143,7 @@ class Partitions:
         self.feature_names = shapes[0].feature_names
         self.categories = shapes[0].categories
         self.qid_column = shapes[0].qid_column
+        self.feature_ids = shapes[0].feature_ids
         self.n_queries = sum(len(shape.qid) for shape in shapes)
         self.n_documents = int(sum(shape.sizes.sum() for shape in shapes))
         self._shares: list[tuple[list[int], int]] = []
@@ -634,7 +638,7 @@ def listed_files(
     name = names.pop()
     chosen = dict(options)
     if name == "letor" and chosen.get("zero_based", "auto") == "auto":
-        chosen["zero_based"] = _counts_from_zero(paths)
+        chosen["zero_based"] = any(Letor.starts_at_zero(path) for path in paths)
     return [str(path) for path in paths], name, chosen
 
 
@@ -660,18 +664,6 @@ def _natural_order(path: Path) -> list[Any]:
     """Sort ``part-2`` before ``part-10``."""
     words = re.split(r"(\d+)", str(path))
     return [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
-
-
-def _counts_from_zero(paths: list[Path]) -> bool:
-    """Return whether feature ids start at 0, from the first file that has features."""
-    for path in paths:
-        reader = BlockReader(display_name(path), ReadOptions())
-        with open_bytes(path) as stream:
-            for number, block in enumerate(stream_blocks(stream, 1 << 16)):
-                reader.survey(Text(block, starts_file=number == 0))
-                if reader.base is not None:
-                    return reader.base == 0
-    return False
 
 
 # --- the maximum that some losses need -------------------------------------------------------

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rankwright.core.checks import without_prefix
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
@@ -244,10 +245,7 @@ class PartDescents:
     def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Restore this `state`."""
         for number, run in zip(self._numbers, self._runs, strict=True):
-            prefix = f"{number}."
-            run.load_state(
-                {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            )
+            run.load_state(without_prefix(f"{number}.", state))
 
     @property
     def samples(self) -> bool:

@@ -40,6 +40,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from scipy import sparse
 
+from rankwright.core.checks import without_prefix
 from rankwright.core.types import AnyArray, FloatMatrix, Loss, Round
 from rankwright.data.content import content_sample
 from rankwright.data.ranking_data import RankingData
@@ -50,7 +51,7 @@ from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.boosting import Descent
 from rankwright.models.forest import Forest
 from rankwright.models.lightgbm_engine import BIN_ROWS
-from rankwright.models.trees import GrownTrees, Trees, unpack, without_prefix
+from rankwright.models.trees import GrownTrees, Trees, unpack
 
 if TYPE_CHECKING:
     from rankwright.persist.checkpoint import Checkpoint

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from rankwright.core.checks import extremes
+from rankwright.core.checks import extremes, without_prefix
 from rankwright.core.jit import kernel as kernel  # public in rankwright.losses, as Part and Traits
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.parameters import Part as Part
@@ -481,6 +481,6 @@ def loss_state(loss: Any) -> dict[str, AnyArray]:
 
 def load_loss_state(loss: Any, arrays: Mapping[str, AnyArray]) -> None:
     """Restore a bound loss from the arrays of `loss_state`, among others."""
-    state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
+    state = without_prefix(_STATE, arrays)
     if state:
         loss.load_state(state)

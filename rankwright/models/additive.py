@@ -23,17 +23,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.parallel import ordered_sum, thread_count
-from rankwright.core.parameters import Count, Positive
+from rankwright.core.parameters import Count, Positive, at_least
 from rankwright.core.types import F64, AnyArray, FittedModel, Loss, Round
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import UsageError
 from rankwright.losses.base import bound_loss, load_loss_state, loss_state, set_iteration
 from rankwright.models.forest import Forest
 from rankwright.models.rules import Rule, RuleTable, by_column, column
@@ -77,17 +76,9 @@ class Additive(ModelPart):
     resumable: ClassVar[bool] = True
 
     n_rounds: Count = 300
-    n_candidates: int | str = 10
+    n_candidates: Annotated[int, at_least(2)] | Literal["all"] = 10
     learning_rate: Positive = 1.0
     falling: bool = True
-
-    def check(self) -> None:
-        """Raise for parameters out of range."""
-        whole = isinstance(self.n_candidates, int) and self.n_candidates >= 2
-        if not (whole or self.n_candidates == "all"):
-            raise UsageError(
-                f"n_candidates must be a whole number from 2, or 'all', not {self.n_candidates!r}."
-            )
 
     def can_continue(self, fitted: FittedModel) -> bool:
         """Return whether ``start=`` takes this fitted model."""
@@ -105,7 +96,6 @@ class Additive(ModelPart):
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield a round for each rule, after the rules of ``start``."""
-        self.check()
         search = RuleSearch(self, loss, data, start, thread_count(n_jobs))
         start = search.start
         first = start.n_rounds
@@ -113,24 +103,22 @@ class Additive(ModelPart):
         if resume is not None:
             rules = _rules_of(resume, data)
             search.load_state(resume, first + len(rules))
-        columns = valid_scores = None
+        for count in range(1, len(rules) + 1):
+            yield Round(first + count, math.nan, None, partial(with_rules, start, rules, count))
+        valid_scores, n_scored = None, 0
         if valid is not None:
-            columns = by_column(valid.X)
-            valid_scores = start.scores(valid.X, n_jobs=n_jobs)
-        for number, (feature, threshold, weight) in enumerate(rules, start=1):
-            yield Round(first + number, math.nan, None, partial(with_rules, start, rules, number))
-            if valid_scores is not None:
-                valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
+            columns, valid_scores = by_column(valid.X), start.scores(valid.X, n_jobs=n_jobs)
         for t in range(first + len(rules), first + self.n_rounds):
             rule = search.step(t)
             if rule is None and rules:  # the loss is level along every rule
                 return
             if rule is not None:
                 rules.append(rule)
-                feature, threshold, weight = rule
-                if valid_scores is not None:
-                    valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
             count = len(rules)
+            if valid_scores is not None:
+                for feature, threshold, weight in rules[n_scored:]:
+                    valid_scores = valid_scores + weight * (column(columns, feature) > threshold)
+                n_scored = count
             yield Round(
                 t + 1,
                 search.value,

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from rankwright import registry
-from rankwright.core.checks import ArraySpec
+from rankwright.core.checks import ArraySpec, without_prefix
 from rankwright.core.parameters import Part
 from rankwright.core.types import F64, AnyArray, FittedModel, FloatMatrix, Round
 from rankwright.data.ranking_data import RankingData
@@ -148,7 +148,9 @@ class FittedBlend:
             raise DataError("a member of a blend is itself one.")
         members = [
             registry.resolve("models", kind).restore(
-                _of_member(number, arrays), _of_member(number, texts), n_features
+                without_prefix(f"{number}.", arrays),
+                without_prefix(f"{number}.", texts),
+                n_features,
             )
             for number, kind in enumerate(kinds)
         ]
@@ -168,12 +170,6 @@ def scores_of(model: Any, data: RankingData, *, n_jobs: int | None = None) -> F6
     if hasattr(model, "scores_of"):
         return np.asarray(model.scores_of(data, n_jobs=n_jobs))
     return np.asarray(model.scores(data.X, n_jobs=n_jobs))
-
-
-def _of_member(number: int, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays or texts of one member under the names that the member uses."""
-    prefix = f"{number}."
-    return {k.removeprefix(prefix): v for k, v in parts.items() if k.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -31,16 +31,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from rankwright import registry
 from rankwright.core.checks import ArraySpec
 from rankwright.core.parameters import (
-    check_whole,
-    check_zero_or_more,
+    Auto,
+    Count,
+    NonNegative,
+    Positive,
     part_name,
     resolve_part,
 )
@@ -227,7 +228,6 @@ def items_of(data: RankingData) -> tuple[I64, I64]:
 
 # --- model -----------------------------------------------------------------------------------
 
-METHODS = ("auto", "als", "joint", "alternating")
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
 LIMITS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40), "als": (2e-5, 30)}  # tol and max_iter
 _FIXED_TOL, _FIXED_ROUNDS = 1e-8, 100  # at most and at least, of als with the items fixed
@@ -278,14 +278,14 @@ class Factorization(ModelPart):
     takes_solver: ClassVar[bool] = True
     fitted_class: ClassVar[Any] = FittedFactorization
 
-    n_factors: int = 10
-    l2: float | str = "auto"
-    l2_bias: float = 1e-3
+    n_factors: Count = 10
+    l2: Positive | Auto = "auto"
+    l2_bias: Positive = 1e-3
     biases: bool = True
-    method: str = "auto"
-    tol: float | str = "auto"
-    max_iter: int | str = "auto"
-    n_rounds: int = 10
+    method: Literal["auto", "als", "joint", "alternating"] = "auto"
+    tol: NonNegative | Auto = "auto"
+    max_iter: Count | Auto = "auto"
+    n_rounds: Count = 10
 
     def rounds(
         self,
@@ -346,7 +346,7 @@ class Factorization(ModelPart):
         return FactorProblem(
             data,
             loss,
-            n_factors=self.n_factors,
+            n_factors=int(self.n_factors),
             l2=1.0,
             l2_bias=float(self.l2_bias),
             biases=self.biases,
@@ -400,7 +400,7 @@ class Factorization(ModelPart):
             yield _solve(solver, BlockProblem(problem, theta, users=True, items=True))
         else:
             curve: list[float] = []
-            for turn in range(1, self.n_rounds + 1):
+            for turn in range(1, int(self.n_rounds) + 1):
                 for users in (True, False):
                     theta = self._solve_side(problem, theta, method, solver, users=users)
                 curve.append(problem.value(theta))
@@ -431,12 +431,8 @@ class Factorization(ModelPart):
         return tol, max_iter
 
     def _method(self, loss: Loss, solver: Any, data: RankingData) -> tuple[str, Any]:
-        """Check the parameters; return the method and its solver, which is None for als."""
-        self._check()
+        """Return the method and its solver, which is None for als."""
         if self._takes_squares(loss, solver, data):
-            tol, n_rounds = self._limits("als")
-            check_zero_or_more("tol", tol)
-            check_whole("max_iter", n_rounds, 1)
             return "als", None
         has_kinks = not loss.traits.smooth
         if self.method == "joint" and has_kinks:
@@ -484,17 +480,6 @@ class Factorization(ModelPart):
                 f"samples nothing; {reason}. {advice}"
             )
         return True
-
-    def _check(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(registry.unknown("factorization method", self.method, METHODS))
-        if self.n_factors < 1:
-            raise UsageError(f"n_factors must be 1 or more, not {self.n_factors}.")
-        for name in ("l2", "l2_bias"):
-            value = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not (value == "auto" and name == "l2") and not (is_number and value > 0.0):
-                raise UsageError(f"{name} must be a number above 0, not {value!r}.")
 
 
 @one_blas_thread()

@@ -39,7 +39,13 @@ from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix, Loss
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import bound_loss, device_loss, set_iteration
+from rankwright.losses.base import (
+    bound_loss,
+    device_loss,
+    load_loss_state,
+    loss_state,
+    set_iteration,
+)
 
 if TYPE_CHECKING:
     from rankwright.models.network import Network, Scaling
@@ -347,13 +353,11 @@ class Trainer:
         arrays = {"epochs": np.array([self.epochs])}
         for name, tensors in self._tensors.items():
             arrays[name] = torch.cat([tensor.flatten() for tensor in tensors]).cpu().numpy()
-        memory = self._loss.bound.state() if hasattr(self._loss.bound, "state") else {}
-        return arrays | {f"loss.{name}": array.copy() for name, array in memory.items()}
+        return arrays | loss_state(self._loss.bound)
 
     def load_state(self, state: Mapping[str, AnyArray]) -> None:
         """Continue after the last epoch of another run."""
-        memory = {k.removeprefix("loss."): v for k, v in state.items() if k.startswith("loss.")}
-        arrays = {name: array for name, array in state.items() if not name.startswith("loss.")}
+        arrays = {name: array for name, array in state.items() if not name.startswith("memory.")}
         sizes, dtype = [p.numel() for p in self.parameters], str(self._net.dtype)[len("torch.") :]
         specs = [ArraySpec(name, dtype, (sum(sizes),)) for name in self._tensors]
         check_arrays([*specs, ArraySpec("epochs", "int64", (1,), low=1)], arrays, "the checkpoint")
@@ -363,8 +367,7 @@ class Trainer:
                 tensor.copy_(part.view_as(tensor))
         for p in self.parameters:
             self._optimizer.state[p]["step"].fill_(self.epochs * len(self._batches))
-        if memory:
-            self._loss.bound.load_state(memory)
+        load_loss_state(self._loss.bound, state)
 
 
 def gpu_scorer(net: Net, X: FloatMatrix, indptr: I64, scaling: Scaling) -> Callable[[], F64]:

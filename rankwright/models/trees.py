@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from rankwright.core.checks import ArraySpec, check_arrays
+from rankwright.core.checks import ArraySpec, check_arrays, without_prefix
 from rankwright.core.parameters import (
     Auto,
     Count,
@@ -271,8 +271,3 @@ def unpack(arrays: Mapping[str, AnyArray], empty: Forest) -> list[Forest]:
     if forest.n_trees != ends[-1]:
         raise DataError("the checkpoint has another number of trees than its rounds.")
     return [forest.select(first, end) for first, end in pairwise(ends)]
-
-
-def without_prefix(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays whose names have a prefix, by the rest of their names."""
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

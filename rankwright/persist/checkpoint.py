@@ -1,10 +1,9 @@
 """Checkpoints of a fit: a folder from which a killed run continues and ends with the same bytes.
 
-The folder has ``receipt.json``, which describes the run, and numbered safetensors files. Each file
-holds the whole state of the run after a round; the last two are kept. A file is written under
-another name first, and its name ends with a digest of its contents, so that a damaged or incomplete
-file is recognised by its name; the last complete state counts. A ``lock`` lets one process at a
-time into the folder.
+The folder contains ``receipt.json``, which describes the run, and numbered safetensors files. Each
+file contains the state of the run after a round; the last two are kept. Its name ends with a digest
+of its contents, so that damaged and incomplete files are recognised; a run continues from the last
+complete state. A ``lock`` file admits one process at a time.
 """
 
 from __future__ import annotations
@@ -93,8 +92,8 @@ class Checkpoint:
             )
         if folder.is_dir() and not (folder / _RECEIPT).exists() and _files(folder):
             raise UsageError(
-                f"{folder} holds files of a checkpoint without the {_RECEIPT} that says of what "
-                "run; put it back, or choose another folder."
+                f"{folder} holds files of a checkpoint without the {_RECEIPT} that describes the "
+                "run; restore it, or choose another folder."
             )
 
     def begin(self, receipt: Mapping[str, Any]) -> tuple[int, dict[str, AnyArray]] | None:
@@ -105,34 +104,34 @@ class Checkpoint:
         make_folder(folder)
         self._take_lock(folder / _LOCK)
         self._last = self._number = 0
-        self._kept, found = [], None
+        self._kept, state = [], None
         if (folder / _RECEIPT).exists():
             check_same(folder, read_receipt(folder / _RECEIPT), receipt)
-            found = self._last_complete()
+            state = self._last_complete()
         with _as_data_error(folder):
             for number, path in _files(folder):
                 if number > self._number:
                     path.unlink()
                 else:
                     self._kept.append(path)
-            for path in folder.iterdir():  # of a run that was killed while it wrote
+            for path in folder.iterdir():  # of a run that was killed while writing
                 if _PARTIAL.fullmatch(path.name):
                     path.unlink()
-        if found is None:
+        if state is None:
             try:
                 _write(folder / _RECEIPT, (json.dumps(receipt, indent=1) + "\n").encode())
-            except DataError:  # its sentence says that nothing is left in the folder
+            except DataError:  # its message promises that nothing is left in the folder
                 with suppress(OSError):
                     (folder / _LOCK).unlink()
                     if is_new:
                         folder.rmdir()
                 self.end()
                 raise
-        return found
+        return state
 
     @property
     def last_round(self) -> int:
-        """The round of the last state that was written or found, or 0."""
+        """Round of the last state that was written or read, or 0."""
         return self._last
 
     def due(self, t: int) -> bool:
@@ -154,13 +153,13 @@ class Checkpoint:
         self._last = t
 
     def end(self) -> None:
-        """Let other processes into the folder."""
+        """Release the lock of the folder."""
         if self._unlock is not None:
             self._unlock()
             self._unlock = None
 
     def _take_lock(self, path: Path) -> None:
-        """Keep other processes out until `end`; the system does so when this one is killed."""
+        """Lock the folder until `end`. The system releases the lock of a killed process."""
         self.end()
         try:
             import fcntl
@@ -246,8 +245,8 @@ def _as_data_error(path: Path) -> Iterator[None]:
 
 
 # --- which run a folder belongs to -------------------------------------------------------------
-# Two fits are the same run if ranker, parameters, data and versions are the same; a receipt has
-# them. A parameter that is a function counts by its name.
+# Two fits are the same run if ranker, parameters, data and versions are the same, which are in the
+# receipt. A parameter that is a function is represented by its name.
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "lightgbm", "torch")
@@ -261,7 +260,7 @@ def run_receipt(
 ) -> dict[str, Any]:
     """Return ranker, parameters, data and versions, which identify a fit.
 
-    Data that are not in this process are given as their digest.
+    Data of other processes is represented by its digest.
     """
     receipt = {
         "rankwright": __version__,
@@ -272,18 +271,17 @@ def run_receipt(
         "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "init_model": None if start is None else _digest_of_model(start),
     }
-    as_read: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
-    return as_read
+    # The form in which it will be read from the file.
+    decoded: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
+    return decoded
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def digest_in_order(data: RankingData | str, n_jobs: int | None) -> str:
@@ -323,45 +321,23 @@ def read_receipt(path: Path) -> dict[str, Any]:
     return receipt
 
 
-def check_same(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    """Raise if the checkpoint is that of another run, with the first difference."""
-    made = {"rankwright": there.get("rankwright"), **_as_dict(there.get("libraries"))}
-    now = {"rankwright": here["rankwright"], **here["libraries"]}
-    # Parameters of another release differ in names and defaults, which a user cannot set back.
-    _check_version(folder, "rankwright", made, now)
-    for name in ("ranker", "parameters", "training data", "validation data", "init_model"):
-        if there.get(name) != here.get(name):
-            what = _difference(name, there.get(name), here.get(name))
+def check_same(folder: Path, earlier: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """Raise if a checkpoint belongs to another run, and name the first key that differs."""
+    before, now = _flat(earlier), _flat(current)
+    for key in (*now, *before):
+        if before.get(key) != now.get(key):
             raise UsageError(
-                f"{folder} holds the checkpoint of another run: {what}; "
-                "run it as before, or choose another folder."
+                f"{folder} holds the checkpoint of another run: {key} was {before.get(key)!r} and "
+                f"is {now.get(key)!r}; run it as before, or choose another folder."
             )
-    for name in sorted(made.keys() | now.keys()):
-        _check_version(folder, name, made, now)
 
 
-def _check_version(
-    folder: Path, name: str, made: Mapping[str, Any], now: Mapping[str, Any]
-) -> None:
-    if made.get(name) != now.get(name):
-        raise UsageError(
-            f"{folder} was written with {name} {made.get(name)}, this is {now.get(name)}; "
-            "only the same versions can resume it. Choose another folder."
-        )
-
-
-def _difference(name: str, there: Any, here: Any) -> str:
-    if name == "parameters":
-        before, now = _as_dict(there), _as_dict(here)
-        differ = sorted(k for k in before.keys() | now.keys() if before.get(k) != now.get(k))
-        return ", ".join(f"{k} was {before.get(k)!r} and is {now.get(k)!r}" for k in differ[:3])
-    if name == "ranker":
-        return f"the ranker was {there} and is {here}"
-    if there is None or here is None:
-        had, has = ("none" if digest is None else "given" for digest in (there, here))
-        return f"the {name} was {had} and is {has}"
-    return f"the {name} is not the same"
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _flat(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a receipt, with versions and parameters one by one."""
+    flat: dict[str, Any] = {}
+    for key, value in receipt.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}: {name}": entry for name, entry in value.items()}
+        else:
+            flat[key] = value
+    return flat

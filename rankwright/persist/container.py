@@ -1,8 +1,8 @@
-"""A zip of named parts with a receipt: what a model file is, whatever model is inside.
+"""Model file: a zip of named parts with a receipt.
 
-``receipt.json`` lists the SHA-256 of every other part, and the zip's comment holds the receipt's
-own. Dates are fixed and the order of parts is that of their names, so equal models are equal
-bytes. Reading checks sizes before it inflates anything and digests before it parses anything.
+``receipt.json`` lists the SHA-256 of every other part, and the comment of the zip is the digest of
+the receipt. Dates are fixed and parts are sorted by name, so equal models have equal bytes. Sizes
+are checked before parts are unpacked, and digests before parts are parsed.
 """
 
 from __future__ import annotations
@@ -25,33 +25,25 @@ _MOST_BYTES = 4 << 30
 _MOST_RATIO = 200  # deflate reaches about 1000 on zeros; models stay below 20
 
 _FIRST_BYTES = 200
-_FOREIGN = (
-    (rb"## ", "a model of RankLib, which only rankwright.load_model and the command line read"),
-    (
-        rb"CBM1",
+_FOREIGN = {  # the beginning of a file, and advice
+    rb"## ": "a model of RankLib, which only rankwright.load_model and the command line read",
+    rb"CBM1": (
         "CatBoost's binary format: save the model as JSON with "
-        "model.save_model('model.json', format='json')",
+        "model.save_model('model.json', format='json')"
     ),
-    (
-        rb"binf|bs64",
-        "XGBoost's old binary format: save the model as booster.save_model('model.json')",
-    ),
-    (
-        rb"\x80[\x02-\x05]|\x1f\x8b|x[\x01\x9c\xda]",
+    rb"\x80[\x02-\x05]|\x1f\x8b|x[\x01\x9c\xda]": (
         "a pickle, or compressed, and is not opened, since a pickle can run any code; "
         "save the fitted ranker with ranker.save(path), or import a fitted model of LightGBM, "
-        "XGBoost or CatBoost with rankwright.import_model(model)",
+        "XGBoost or CatBoost with rankwright.import_model(model)"
     ),
-    (
-        rb"\s*\{",
+    rb"\s*\{": (
         "JSON, but not a model as XGBoost or CatBoost save it; save a model of LightGBM as text "
-        "with booster.save_model('model.txt')",
+        "with booster.save_model('model.txt')"
     ),
-    (
-        rb"\s*[-+.\d]\S* qid:",
-        "ranking data, where a model file is expected, so the two arguments may be swapped",
+    rb"\s*[-+.\d]\S* qid:": (
+        "ranking data, where a model file is expected, so the two arguments may be swapped"
     ),
-)
+}
 
 
 class ModelFileError(RankwrightError, ValueError):
@@ -59,7 +51,7 @@ class ModelFileError(RankwrightError, ValueError):
 
 
 def write_parts(path: str | Path, receipt: Mapping[str, Any], parts: Mapping[str, bytes]) -> None:
-    """Write the parts and their receipt as one file that appears whole or not at all."""
+    """Write the parts and their receipt to a file that appears when it is complete."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     full = {"format": FORMAT, **receipt, "parts": digests}
     text = json.dumps(full, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
@@ -73,7 +65,7 @@ def write_parts(path: str | Path, receipt: Mapping[str, Any], parts: Mapping[str
 
 
 def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the receipt and the other parts of a model file, all checked."""
+    """Return the receipt and the other parts of a model file after checking them."""
     refuse_address(path)
     refuse_device(path)
     path = Path(path)
@@ -98,7 +90,7 @@ def read_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def _foreign(path: Path) -> str | None:
-    """Return what a file of another tool is and who reads it; None where that is not known."""
+    """Return an error sentence for a file of another tool; None for unknown files."""
     try:
         with path.open("rb") as stream:
             first = stream.read(_FIRST_BYTES)
@@ -106,8 +98,9 @@ def _foreign(path: Path) -> str | None:
         return None
     if not first:
         return f"{path} is empty; save the model again."
-    found = next((what for known, what in _FOREIGN if re.match(known, first)), None)
-    return None if found is None else f"{path} is {found}."
+    kinds = (kind for beginning, kind in _FOREIGN.items() if re.match(beginning, first))
+    kind = next(kinds, None)
+    return None if kind is None else f"{path} is {kind}."
 
 
 def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[str, Any]:
@@ -120,17 +113,17 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
         raise ModelFileError(f"{path} was altered: its receipt does not match its seal.")
     try:
         receipt: dict[str, Any] = json.loads(text)
-        held, digests = receipt["format"], dict(receipt["parts"])
+        format_number, digests = receipt["format"], dict(receipt["parts"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(f"{path} has a receipt that cannot be read.") from None
-    if held != FORMAT:
+    if format_number != FORMAT:
         raise ModelFileError(
-            f"{path} has format {held}, this version of Rankwright reads {FORMAT}: use the "
-            "version that wrote it "
+            f"{path} has format {format_number}, this version of Rankwright reads {FORMAT}: "
+            "use the version that wrote it "
             f"(pip install rankwright=={receipt.get('rankwright', 'unknown')}), or train again."
         )
     if set(digests) != set(parts):
-        raise ModelFileError(f"{path} was altered: its parts are not those of its receipt.")
+        raise ModelFileError(f"{path} was altered: its parts are not the parts of its receipt.")
     for name, digest in digests.items():
         if hashlib.sha256(parts[name]).hexdigest() != digest:
             raise ModelFileError(f"{path} was altered: part {name} does not match its digest.")
@@ -138,7 +131,7 @@ def _checked_receipt(path: Path, parts: dict[str, bytes], signed: str) -> dict[s
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Return a part, of which no more is unpacked than it was said to hold."""
+    """Return a part; no more is unpacked than the size in the directory."""
     with archive.open(entry) as part:
         return part.read(entry.file_size)
 

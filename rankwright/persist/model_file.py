@@ -1,10 +1,10 @@
-"""Save a fitted ranker and load it again: the same scores to the last bit.
+"""Save a fitted ranker and load it again with the same scores, bit for bit.
 
-The receipt holds the ranker's name and parameters, the versions that made it, a digest of the
-training data, the convention, the feature names and the learning curves; no times, paths or
-thread counts, so that the same seed and data give the same bytes. Of a parameter that is a function
-it holds the name, for information: loading imports nothing that a file names, and prediction needs
-no loss. A loaded ranker has an `Absent` part there, and is fitted again once it is replaced.
+The receipt contains the name and the parameters of the ranker, versions, a digest of the training
+data, the convention, the feature names and the learning curves. It contains no times, paths or
+thread counts, so that the same seed and data give the same bytes. A parameter that is a function is
+saved by name only, because loading imports nothing that a file names. A loaded ranker has an
+`Absent` part instead, which must be replaced before the ranker is fitted again.
 """
 
 from __future__ import annotations
@@ -13,27 +13,20 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import is_zipfile
 
 import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
 from rankwright.core.parameters import params_of, part_name
-from rankwright.core.types import F64
-from rankwright.data.frames import categories_from_json, categories_to_json
+from rankwright.data.frames import categories_to_json
 from rankwright.data.streams import refuse_device
 from rankwright.errors import PluginError, UsageError
 from rankwright.metrics.base import Metric
 from rankwright.models.schema import refuse_not_finite
-from rankwright.persist.container import ModelFileError, read_parts, write_parts
+from rankwright.persist.container import write_parts
 from rankwright.persist.other_libraries import as_ranker, read_other
-from rankwright.persist.runtime import (
-    PART_ERRORS,
-    check_packages,
-    checked_shape,
-    fitted_model,
-)
+from rankwright.persist.runtime import as_model_file_error, check_package, read_model
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -47,20 +40,20 @@ _PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absent:
-    """A function or part that the ranker was saved with and a file does not hold, by its name.
+    """Name of a function or part that a file does not contain.
 
-    Prediction does without; fitting says that it is not there.
+    Prediction does not need it; fitting raises an error.
     """
 
     name: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Refuse: the function is not there."""
+        """Raise, because the function is not available."""
         raise self._error()
 
     @property
     def traits(self) -> Any:
-        """Refuse: the loss is not there."""
+        """Raise, because the loss is not available."""
         raise self._error()
 
     bind = fit = solve = __call__
@@ -95,6 +88,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     deviation = getattr(ranker, "feature_deviation_", None)
     categories = getattr(ranker, "categories_", None)
     qid_column = getattr(ranker, "qid_column_", None)
+    first_feature_id = getattr(ranker, "first_feature_id_", None)
     receipt = {
         "rankwright": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
@@ -111,6 +105,7 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
         **({"packages": packages} if packages else {}),
         **({"categories": categories_to_json(categories)} if categories else {}),
         **({} if qid_column is None else {"qid_column": qid_column}),
+        **({} if first_feature_id is None else {"first_feature_id": first_feature_id}),
     }
     refuse_not_finite(model)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays().items()}
@@ -119,121 +114,101 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> Ranker:
-    """Read a model file; the ranker scores as the saved one did.
-
-    A model of LightGBM (text), XGBoost (JSON or UBJSON) or CatBoost (JSON) is read as a fitted
-    ranker that scores as that library does; see `import_model`.
-    """
+    """Read a model file as a fitted ranker; see `rankwright.load_model`, which reads more kinds."""
     refuse_device(path)
-    other = None if is_zipfile(path) else read_other(path)
+    other = read_other(path)
     if other is not None:
         return as_ranker(other)
-    receipt, parts = read_parts(path)
-    check_packages(path, receipt)
-    try:
-        ranker = _ranker_of(receipt)
-        ranker.n_features_in_, names = checked_shape(receipt)
-        held = receipt.get("categories")
-        categories = categories_from_json(held, names) if held else None
-        family = str(receipt["model"])
-        ranker.model_ = fitted_model(family, parts, ranker.n_features_in_)
-        if ranker.model_name != family:
-            raise UsageError(f"a ranker of model '{ranker.model_name}', a model '{family}'.")
-        ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = _fit_record(receipt)
-        ranker.qid_column_ = receipt.get("qid_column")
-        if not isinstance(ranker.qid_column_, str | None):
-            raise UsageError("its column of query ids is not a name.")
+    saved = read_model(path)
+    receipt = saved.receipt
+    check_package(path, receipt, "ranker")
+    with as_model_file_error(path):
+        ranker: Ranker = registry.resolve("rankers", saved.ranker)(
+            **restored(receipt["parameters"])
+        )
+        if ranker.model_name != receipt["model"]:
+            raise UsageError(
+                f"a ranker of model '{ranker.model_name}', a model '{receipt['model']}'."
+            )
+        ranker.model_, ranker.n_features_in_ = saved.model, saved.n_features
+        best, digest, qid_column = (
+            receipt["best_iteration"], receipt["data"], receipt.get("qid_column"),
+        )  # fmt: skip
+        if type(best) is not int or best < 0 or not isinstance(digest, str):
+            raise UsageError(
+                "best_iteration must be a non-negative integer and the data digest a string."
+            )
+        if not isinstance(qid_column, str | None):
+            raise UsageError("the column of query ids must be a string.")
+        curve = {name: list(restored(values)) for name, values in receipt["curve"].items()}
+        if any(type(value) not in (int, float) for values in curve.values() for value in values):
+            raise UsageError("learning curves must be numbers.")
+        ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = best, digest, curve
+        ranker.qid_column_ = qid_column
+        ranker.first_feature_id_ = receipt.get("first_feature_id")
+        if ranker.first_feature_id_ not in (None, 0, 1):
+            raise UsageError("the first feature id must be 0 or 1.")
         if "feature_deviation" in receipt:
-            ranker.feature_deviation_ = _deviation(receipt["feature_deviation"], ranker)
-    except PART_ERRORS as error:
-        raise ModelFileError(f"{path} does not hold what its receipt says: {error}") from None
-    if names is not None:
-        ranker.feature_names_in_ = np.array(names, object)
-    if categories is not None:
-        ranker.categories_ = categories
-    return ranker
-
-
-def _fit_record(receipt: dict[str, Any]) -> tuple[int, str, dict[str, list[float]]]:
-    """Return the best iteration, the digest of the data and the learning curves."""
-    best, data = receipt["best_iteration"], receipt["data"]
-    curve = {name: list(restored(values)) for name, values in receipt["curve"].items()}
-    if type(best) is not int or best < 0 or not isinstance(data, str):
-        raise UsageError("its best iteration is no number from 0, or the digest of its data none.")
-    if any(type(value) not in (int, float) for values in curve.values() for value in values):
-        raise UsageError("its learning curves are no numbers.")
-    return best, data, curve
-
-
-def _deviation(held: Any, ranker: Ranker) -> F64:
-    """Return the standard deviations of the features, which feature importances are made of."""
-    deviation = np.array(restored(held), np.float64)
-    if deviation.shape != (ranker.n_features_in_,):
-        raise UsageError(f"{deviation.size} deviations for {ranker.n_features_in_} features.")
-    return deviation
-
-
-def _ranker_of(receipt: dict[str, Any]) -> Ranker:
-    parameters = restored(receipt["parameters"])
-    ranker: Ranker = registry.resolve("rankers", receipt["ranker"])(**parameters)
+            deviation = np.array(restored(receipt["feature_deviation"]), np.float64)
+            if deviation.shape != (saved.n_features,):
+                raise UsageError(f"{deviation.size} deviations for {saved.n_features} features.")
+            ranker.feature_deviation_ = deviation
+    if saved.feature_names is not None:
+        ranker.feature_names_in_ = np.array(saved.feature_names, object)
+    if saved.categories is not None:
+        ranker.categories_ = dict(saved.categories)
     return ranker
 
 
 def kept_parameters(ranker: Ranker) -> dict[str, Any]:
-    """Return the parameters that decide on a fit, as JSON holds them."""
-    found = {}
+    """Return the parameters that determine a fit, as JSON values."""
+    parameters = {}
     for name, value in ranker.get_params(deep=False).items():
         if name not in NOT_KEPT:
-            part = name in _PARTS and value is not None
-            found[name] = _plain_part(_PARTS[name], value) if part else plain(value)
-    return found
+            is_part = name in _PARTS and value is not None
+            parameters[name] = _plain_part(_PARTS[name], value) if is_part else plain(value)
+    return parameters
 
 
 def _plain_part(kind: str, part: Any) -> Any:
-    """Return a part as its registered name and parameters; those of plug-ins with their package.
+    """Return a part as its registered name and parameters, with the package of a plug-in.
 
-    A part that was given by its name is that name; a plug-in's has no parameters then.
+    A string is the name of a part with default parameters, which are not saved.
     """
-    known = part if isinstance(part, str) else registry.name_of(kind, type(part))
-    if known is None:
-        shown = part.name if isinstance(part, Absent) else _named(kind, part)
-        return {_FUNCTION: shown}
-    package = registry.package_of(kind, known)
     if isinstance(part, str):
-        held = {"kind": kind, "name": known, "package": package}
-        return part if package is None else {_PART: held}
-    held = {"kind": kind, "name": known, "params": plain(params_of(part))}
-    return {_PART: held if package is None else {**held, "package": package}}
-
-
-def _plain_ranker(ranker: Ranker) -> Any:
-    """Return a ranker as its registered name and parameters; a plug-in's with its package."""
-    name = registry.name_of("rankers", type(ranker))
+        package = registry.package_of(kind, part)
+        return part if package is None else _plain_name(kind, part)
+    name = registry.name_of(kind, type(part))
     if name is None:
-        return {_FUNCTION: f"the ranker {type(ranker).__name__}"}
-    package = registry.package_of("rankers", name)
-    held = {"kind": "rankers", "name": name, "params": kept_parameters(ranker)}
-    return {_PART: held if package is None else {**held, "package": package}}
+        if isinstance(part, Absent):
+            return {_FUNCTION: part.name}
+        name = getattr(part, "name", None) or part_name(kind, part)
+        return {_FUNCTION: f"the {registry.singular(kind)} {name}"}
+    return _plain_name(kind, name, params=plain(params_of(part)))
 
 
-def _named(kind: str, part: Any) -> str:
-    """Return what to call a part that no registry knows."""
-    own = getattr(part, "name", None)
-    return f"the {registry.singular(kind)} {own or part_name(kind, part)}"
+def _plain_name(kind: str, name: str, **params: Any) -> dict[str, Any]:
+    """Return the registered name of a part, its parameters and the package of a plug-in."""
+    package = registry.package_of(kind, name)
+    packages = {} if package is None else {"package": package}
+    return {_PART: {"kind": kind, "name": name, **params, **packages}}
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as JSON holds it.
+    """Return a parameter as a JSON value.
 
-    Numbers that are not finite, metrics and functions become their names; a generator of random
-    numbers, whose state is not the file's to keep, becomes null.
+    Numbers that are not finite, metrics and functions become their names. A generator of random
+    numbers becomes null, because its state is not saved.
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
-    if hasattr(value, "make_model"):  # a ranker, as the members of a blend are
-        return _plain_ranker(value)
+    if hasattr(value, "make_model"):  # a ranker, such as a member of a blend
+        name = registry.name_of("rankers", type(value))
+        if name is None:
+            return {_FUNCTION: f"the ranker {type(value).__name__}"}
+        return _plain_name("rankers", name, params=kept_parameters(value))
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
@@ -248,7 +223,7 @@ def plain(value: Any) -> Any:
 
 
 def holds_all(value: Any) -> bool:
-    """Whether nothing in a parameter, as JSON holds it, is only the name of something absent."""
+    """Return whether a JSON value contains no name of an absent function."""
     if isinstance(value, dict):
         return set(value) != {_FUNCTION} and all(map(holds_all, value.values()))
     return not isinstance(value, list) or all(map(holds_all, value))
@@ -264,7 +239,7 @@ def _name_of(function: Any) -> str:
 
 
 def restored(value: Any) -> Any:
-    """Return a parameter from what JSON holds; nothing that it names is imported by its path."""
+    """Return a parameter from a JSON value. Nothing that it names is imported by its path."""
     if isinstance(value, list):
         return tuple(restored(item) for item in value)
     if isinstance(value, dict):
@@ -278,18 +253,18 @@ def restored(value: Any) -> Any:
     return value
 
 
-def _restored_part(held: dict[str, Any]) -> Any:
-    kind, name = str(held["kind"]), str(held["name"])
+def _restored_part(value: dict[str, Any]) -> Any:
+    kind, name = str(value["kind"]), str(value["name"])
     if kind not in (*_PARTS.values(), "rankers"):
         raise UsageError(f"a part of the kind {kind!r}.")
-    package = f" of the package {held['package']}" if "package" in held else ""
+    package = f" of the package {value['package']}" if "package" in value else ""
     absent = Absent(f"the {registry.singular(kind)} {name}{package}")
     if not registry.is_known(kind, name):
         return absent
-    if "params" not in held:
+    if "params" not in value:
         return name
     try:
-        made = registry.resolve(kind, name)
-    except PluginError:  # predicting does without
+        part = registry.resolve(kind, name)
+    except PluginError:  # prediction does not need it
         return absent
-    return made(**restored(held["params"]))
+    return part(**restored(value["params"]))

@@ -6,6 +6,7 @@ it is scored, since kernels check no bounds.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from rankwright import registry
 from rankwright.core.types import FittedModel
-from rankwright.errors import IncompatibleError, RankwrightError, UsageError
+from rankwright.errors import IncompatibleError, MissingExtraError, RankwrightError, UsageError
 from rankwright.persist.container import ModelFileError
 from rankwright.persist.imported import ImportedModel
 
@@ -70,8 +71,9 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
     model : lightgbm.Booster or LGBMModel, xgboost.Booster or XGBModel, catboost.CatBoost
         Fitted; `load_model` reads their files.
     categories : list of str, optional
-        Columns of the type category in the frame that LightGBM was trained on, in order; by
-        default they are found from the model, which warns where it leaves them open.
+        Columns of the type category in the frame that LightGBM was trained on, in order. Models
+        of LightGBM contain the categories without the names of their columns; without this
+        list, an imported model takes the codes of the categories.
 
     Examples
     --------
@@ -153,7 +155,7 @@ def _refused(what: str, library: str, fault: Exception) -> RankwrightError:
     """Return the one sentence on a model that cannot be imported."""
     if isinstance(fault, IncompatibleError):
         return IncompatibleError(f"{what} is a model of {library} that cannot be imported: {fault}")
-    if isinstance(fault, UsageError):
+    if isinstance(fault, UsageError | MissingExtraError):
         return fault
     reason = f"{fault}" if isinstance(fault, RankwrightError) else f"{type(fault).__name__} {fault}"
     return ModelFileError(
@@ -175,7 +177,6 @@ def _from_lightgbm(model: Any, frame_columns: Sequence[str] | None = None) -> Im
 
 
 def _from_xgboost(model: Any) -> ImportedModel:
-    from rankwright.persist.ubjson import read_ubjson
     from rankwright.persist.xgboost_model import model_of
 
     booster, rounds = model, None
@@ -190,7 +191,7 @@ def _from_xgboost(model: Any) -> ImportedModel:
         booster = model.get_booster()
         best = booster.attr("best_iteration")
         rounds = None if best is None else int(best) + 1
-    return model_of(read_ubjson(bytes(booster.save_raw("ubj"))), rounds)
+    return model_of(json.loads(booster.save_raw("json")), rounds)
 
 
 def _from_catboost(model: Any) -> ImportedModel:

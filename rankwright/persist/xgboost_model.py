@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
@@ -18,11 +21,10 @@ import numpy as np
 from rankwright.core.dtypes import highest_rounded_to
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import Categories
-from rankwright.errors import DataError, IncompatibleError, quoted
+from rankwright.errors import DataError, IncompatibleError, MissingExtraError, quoted
 from rankwright.models.forest import Forest
 from rankwright.models.forest_scoring import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
 from rankwright.persist.imported import ImportedModel, category_list, distinct_names
-from rankwright.persist.ubjson import read_ubjson
 
 _LOGISTIC = {"binary:logistic", "binary:logitraw", "reg:logistic"}
 _LOGARITHM = {"count:poisson", "reg:gamma", "reg:tweedie"}
@@ -32,6 +34,18 @@ _SAME = {
     "binary:hinge",
 }  # fmt: skip
 _MOST_CATEGORIES = 1 << 24  # of XGBoost
+_CONVERT = """
+import sys, xgboost
+content = bytearray(sys.stdin.buffer.read())
+try:
+    import resource
+    limit, hard = (4 << 30) + 100 * len(content), resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))
+except ImportError:
+    pass
+sys.stdout.buffer.write(xgboost.Booster(model_file=content).save_raw("json"))
+"""
+_CONVERT_SECONDS = 60
 
 
 def read_xgboost(content: bytes) -> ImportedModel:
@@ -40,10 +54,27 @@ def read_xgboost(content: bytes) -> ImportedModel:
     A file of scikit-learn's interface (XGBRanker) ends with its best iteration, as its ``predict``
     does; one of a Booster has all trees.
     """
-    file = json.loads(content) if content.lstrip()[:2] != b"{L" else read_ubjson(content)
+    file = json.loads(content if content.lstrip()[:2] != b"{L" else _json_of_ubjson(content))
     attributes = file["learner"].get("attributes", {})
     wrapped = "scikit_learn" in attributes and "best_iteration" in attributes
     return model_of(file, int(attributes["best_iteration"]) + 1 if wrapped else None)
+
+
+def _json_of_ubjson(content: bytes) -> bytes:
+    """Convert a model with XGBoost in another process, because a damaged file can crash it."""
+    if find_spec("xgboost") is None:
+        raise MissingExtraError("xgboost", "xgboost", "a model in UBJSON (.ubj)")
+    try:
+        conversion = subprocess.run(
+            [sys.executable, "-P", "-c", _CONVERT],
+            input=content,
+            capture_output=True,
+            timeout=_CONVERT_SECONDS,
+            check=True,
+        )
+    except subprocess.SubprocessError:
+        raise DataError("XGBoost cannot read it.") from None
+    return conversion.stdout
 
 
 def model_of(file: Mapping[str, Any], rounds: int | None) -> ImportedModel:

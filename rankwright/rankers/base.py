@@ -146,6 +146,8 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
     qid_column_ : str or None
         Name of the column of query ids in the training frame or table. `rank` and `explain` use it
         for other frames.
+    first_feature_id_ : int or None
+        Feature id of the first column in the LETOR text of the training data, 0 or 1.
 
     See Also
     --------
@@ -562,6 +564,7 @@ class Ranker(FittedAttributes, BaseEstimator):  # type: ignore[misc]
         """Set the learned attributes of columns, from data or partitions."""
         self._with_qid, self.qid_column_ = has_queries, data.qid_column
         self.n_features_in_ = data.n_features
+        self.first_feature_id_ = None if data.feature_ids is None else data.feature_ids.first
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
         elif hasattr(self, "feature_names_in_"):

@@ -167,6 +167,7 @@ class Blend(Ranker):
         blend.best_iteration_, blend.interrupted_, blend.resumed_from_ = 1, False, None
         blend._with_qid = getattr(first, "_with_qid", False)
         blend.qid_column_ = getattr(first, "qid_column_", None)
+        blend.first_feature_id_ = getattr(first, "first_feature_id_", None)
         return blend
 
     # --- parameters --------------------------------------------------------------------------

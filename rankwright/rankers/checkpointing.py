@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.core.checks import without_prefix
 from rankwright.core.parameters import part_name
 from rankwright.core.types import AnyArray, FittedModel, Round
 from rankwright.errors import DataError, RankwrightError, UsageError
@@ -82,8 +83,8 @@ def run_with_checkpoints(
         best = {name: x for name, x in arrays.items() if name.startswith(_BEST) or name == _TEXTS}
         checkpointing = Checkpointing(history, checkpoint, best)
         try:
-            model = restore(_with_prefix(_BEST, arrays), json.loads(arrays[_TEXTS].tobytes()))
-            resumed = rounds(_with_prefix(_STATE, arrays))
+            model = restore(without_prefix(_BEST, arrays), json.loads(arrays[_TEXTS].tobytes()))
+            resumed = rounds(without_prefix(_STATE, arrays))
             result = run(resumed, history, callbacks, checkpointing, model)
         except Exception as error:  # arrays that this run cannot have written may raise any error
             if history.last > rounds_before or isinstance(error, RankwrightError):
@@ -95,12 +96,6 @@ def run_with_checkpoints(
         return replace(result, resumed_from=number)
     finally:
         checkpoint.end()
-
-
-def _with_prefix(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays whose names start with ``prefix``, without the prefix."""
-    names = [name for name in arrays if name.startswith(prefix)]
-    return {name.removeprefix(prefix): arrays[name] for name in names}
 
 
 @dataclass

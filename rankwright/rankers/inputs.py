@@ -143,6 +143,7 @@ def features_like(ranker: Any, X: Any) -> FloatMatrix:
         expected = list(numbered) if {*names} == {*numbered} else None
     features: FloatMatrix
     if isinstance(X, RankingData):
+        refuse_other_feature_ids(X, getattr(ranker, "first_feature_id_", None), "the data")
         features = in_columns(X, expected, "X").in_categories(categories, "X").X
     else:
         if names is not None and expected is not None:
@@ -330,6 +331,16 @@ def _of_names(categories: AllCategories | None, names: Sequence[str]) -> AllCate
 
 def _are_text(names: Sequence[Any]) -> bool:
     return all(isinstance(name, str) for name in names)
+
+
+def refuse_other_feature_ids(data: RankingData, first_id: int | None, where: str) -> None:
+    """Raise if LETOR text was read with another numbering of features than the training data."""
+    ids = data.feature_ids
+    if first_id is not None and ids is not None and ids.is_inferred and ids.first != first_id:
+        raise DataError(
+            f"{where} was read with feature ids from {ids.first}, the training data with ids from "
+            f"{first_id}; read both with the same zero_based=True or zero_based=False."
+        )
 
 
 def _refuse_missing(expected: Sequence[str], names: Sequence[Any], where: str) -> None:

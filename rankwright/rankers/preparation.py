@@ -19,7 +19,7 @@ from rankwright.rankers.data_checks import (
     warn_of_equal_grades,
     warn_of_training_data,
 )
-from rankwright.rankers.inputs import Layout, in_columns, ranking_data
+from rankwright.rankers.inputs import Layout, in_columns, ranking_data, refuse_other_feature_ids
 
 if TYPE_CHECKING:
     from rankwright.rankers.base import Ranker
@@ -106,6 +106,8 @@ def prepare(
     data = source.present()
     if data.qid_column != table.qid_column:  # a log and debiased clicks do not know the column
         data = data._replace(qid_column=table.qid_column)
+    if data.feature_ids != table.feature_ids:
+        data = data._replace(feature_ids=table.feature_ids)
     data.check_width()
     refuse_categories(ranker, model, data)
     refuse_overflow(ranker, model, data)
@@ -263,6 +265,8 @@ def valid_data(eval_set: Any, data: RankingData) -> RankingData:
             f"eval_set is (X, y, qid) or RankingData, not {type(eval_set).__name__}; "
             "rankwright.load reads a file as RankingData."
         )
+    first_id = None if data.feature_ids is None else data.feature_ids.first
+    refuse_other_feature_ids(valid, first_id, "the validation data")
     valid = in_columns(valid, data.feature_names, "the validation data")
     if valid.n_features != data.n_features:
         raise DataError(

@@ -56,7 +56,7 @@ def _past_blanks(text, i):  # type: ignore[no-untyped-def]
 def _read_value(text, i):  # type: ignore[no-untyped-def]
     """Return the number at ``i``, NaN for null, and where it ends; infinity where neither is."""
     if at(text, i) == _MINUS or 0 <= digit_at(text, i) <= 9:
-        value, i, known, _ = read_number(text, i)
+        value, i, known = read_number(text, i)
         return value if known else np.inf, i
     if stands_at(text, i, _NULL):
         return np.nan, i + 4

@@ -10,7 +10,7 @@ import rankwright
 from rankwright.cli.compare import say_compiling
 from rankwright.data.files import save
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import write_run
+from rankwright.data.rankings import Ranking
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_ranker_that_cannot_take_the_data_is_named_and_the_exit_is_0(tmp_path,
 def test_columns_runs_and_models_are_compared_by_their_names(tmp_path, cache):
     data = small_data(queries=15, documents=8, doc_id=[f"d{k}" for k in range(120)])
     save(data, tmp_path / "data.csv")
-    write_run(data, data.X[:, 0], tmp_path / "run.txt")
+    Ranking.of(data, data.X[:, 0]).to_trec(tmp_path / "run.txt")
     rankwright.MEMR().fit(data).save(tmp_path / "model.rw")
     rankers = f"first=column:1,run=run:{tmp_path / 'run.txt'},mine=model:{tmp_path / 'model.rw'}"
     done = run("compare", tmp_path / "data.csv", "--rankers", rankers, "--folds", 3, "--cache",

@@ -5,7 +5,6 @@ to every file that the model scores or is validated on, and a file that contradi
 """
 
 import json
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +12,6 @@ from command import run, run_json, sentence
 
 import rankwright as rw
 from rankwright.errors import DataError
-
-xfail = partial(pytest.mark.xfail, strict=True)
-SHIFTED = "issue point E1: a file that never names id 0 is read as if ids started at 1"
-FIRST_LINE = "issue point E1: the first line decides where ids start, not the whole file"
-CONTRADICTED = "issue point E1: a file that contradicts the base of the model is not refused"
 
 ZERO_BASED = ("--read", "zero_based=true", "--read", "n_features=4")
 rng = np.random.default_rng(5)
@@ -71,13 +65,11 @@ def test_the_files_differ_by_their_base_alone(files):
 # --- the command line --------------------------------------------------------------------------
 
 
-@xfail(reason=SHIFTED)
 def test_rank_reads_a_file_with_the_base_of_the_model(files, tmp_path):
     run("rank", files / "zero.rw", files / "new.txt", "-o", tmp_path / "new.scores")
     np.testing.assert_array_equal(np.loadtxt(tmp_path / "new.scores"), expected_scores(files))
 
 
-@xfail(reason=SHIFTED)
 @pytest.mark.parametrize(
     "command",
     [
@@ -91,7 +83,6 @@ def test_a_model_scores_files_with_its_own_base(files, command, monkeypatch):
     assert run_json(*command) == run_json(*command, *ZERO_BASED)
 
 
-@xfail(reason=SHIFTED)
 @pytest.mark.parametrize("option", ["--valid", "--test"])
 def test_train_reads_all_its_files_with_one_base(files, option):
     command = ("train", "ranksvm", "--train", files / "train.txt", option, files / "new.txt")
@@ -99,14 +90,12 @@ def test_train_reads_all_its_files_with_one_base(files, option):
     assert run_json(*command)[part] == run_json(*command, *ZERO_BASED)[part]
 
 
-@xfail(reason=SHIFTED)
 def test_train_decides_the_base_by_all_files_together(files):
     """The training file names no id 0, the test file does."""
     command = ("train", "ranksvm", "--train", files / "new.txt", "--test", files / "train.txt")
     assert run_json(*command)["test"] == run_json(*command, *ZERO_BASED)["test"]
 
 
-@xfail(reason=CONTRADICTED)
 @pytest.mark.parametrize(
     "command",
     [
@@ -123,7 +112,6 @@ def test_a_file_that_contradicts_the_base_of_the_model_is_refused(files, command
     assert "zero_based" in said or "id 0" in said or "feature 0" in said
 
 
-@xfail(reason=FIRST_LINE)
 def test_inspect_reads_a_file_whose_first_line_does_not_name_id_0(files, tmp_path):
     first, *rest = (files / "train.txt").read_text().splitlines(keepends=True)
     turned = tmp_path / "turned.txt"
@@ -135,7 +123,6 @@ def test_inspect_reads_a_file_whose_first_line_does_not_name_id_0(files, tmp_pat
 # --- Python ------------------------------------------------------------------------------------
 
 
-@xfail(reason=SHIFTED)
 @pytest.mark.parametrize("reloaded", [False, True])
 def test_a_ranker_knows_the_base_of_the_data_it_was_fitted_to(files, reloaded):
     """Data of a file that shows no base is scored with that of the ranker, or refused."""
@@ -152,14 +139,12 @@ def test_a_ranker_knows_the_base_of_the_data_it_was_fitted_to(files, reloaded):
         np.testing.assert_array_equal(scores, expected_scores(files))
 
 
-@xfail(reason=CONTRADICTED)
 def test_a_ranker_refuses_data_of_another_base(files):
     ranker = rw.RankSVM().fit(rw.load(files / "from-one.txt"))
     with pytest.raises(DataError, match="zero_based"):
         ranker.predict(rw.load(files / "narrow.txt", n_features=4))
 
 
-@xfail(reason=SHIFTED)
 def test_a_validation_set_has_the_base_of_the_training_data(files):
     train = rw.load(files / "train.txt")
     expected = rw.load(files / "new.txt", zero_based=True, n_features=4)
@@ -174,7 +159,6 @@ def test_a_validation_set_has_the_base_of_the_training_data(files):
         assert found.evals_result_ == right.evals_result_
 
 
-@xfail(reason=FIRST_LINE)
 @pytest.mark.parametrize("how", ["whole", "compressed", "in parts"])
 def test_the_whole_file_decides_where_ids_start(tmp_path, how):
     import gzip

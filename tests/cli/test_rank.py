@@ -89,7 +89,7 @@ def test_letor_lines_without_grades(models, expected, tmp_path, grade):
 
 def test_lines_without_grades_are_only_ranked(tmp_path):
     path = letor(tmp_path / "new.txt")
-    assert "line 1: there is no grade before 'qid:" in sentence("inspect", path)
+    assert "line 1: the grade before 'qid:" in sentence("inspect", path)
     assert rw.load(path, grades=False).y.tolist() == [0] * 15
 
 

@@ -20,7 +20,7 @@ from rankwright.comparison.compare import compare
 from rankwright.comparison.entries import entries_of, parse_entry, selection
 from rankwright.comparison.result import Entry
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.rankings import write_run
+from rankwright.data.rankings import Ranking
 from rankwright.data.split import Fold, k_folds
 from rankwright.errors import DataError, RankwrightError
 from rankwright.metrics.evaluation import evaluate
@@ -509,7 +509,7 @@ def test_an_array_of_another_length_is_refused(data, cache):
 
 def test_a_run_is_matched_by_query_and_document(data, cache, tmp_path):
     scores = np.random.default_rng(2).random(data.n_documents)
-    write_run(data, scores, tmp_path / "run.txt")
+    Ranking.of(data, scores).to_trec(tmp_path / "run.txt")
     found = compare(
         data, {"run": f"run:{tmp_path / 'run.txt'}", "array": scores}, folds=3, cache=cache
     )

@@ -6,7 +6,7 @@ from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.core.order import first_ranks, in_order_of, limit_per_group, ranking
+from rankwright.core.order import in_order_of, limit_per_group, ranking, shown
 
 scores = st.lists(
     st.one_of(st.integers(-3, 3).map(float), st.just(float("nan")), st.just(-0.0)), max_size=60
@@ -100,7 +100,7 @@ def test_limit_per_group_agrees_with_counting(groups, limit):
 def test_the_first_ranks_are_the_beginnings_of_the_ranking(values, top, cut):
     s, indptr = np.array(values, float), np.array([0, min(cut, len(values)), len(values)])
     whole = ranking(s, indptr)
-    found, bounds = first_ranks(s, indptr, top)
+    found, bounds = shown(s, indptr, top=top)
     expected = [whole[a : min(a + top, b)].tolist() for a, b in pairwise(indptr)]
     assert [found[a:b].tolist() for a, b in pairwise(bounds)] == expected
 

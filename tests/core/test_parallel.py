@@ -1,9 +1,9 @@
 import math
-import os
 import subprocess
 import sys
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,7 +96,7 @@ def test_ordered_sum_is_close_to_the_exact_sum():
 
 def test_threads_come_from_the_argument_then_the_environment_then_the_machine(monkeypatch):
     monkeypatch.delenv("RANKWRIGHT_THREADS", raising=False)
-    assert thread_count() == len(os.sched_getaffinity(0))
+    assert thread_count() == joblib.cpu_count()
     monkeypatch.setenv("RANKWRIGHT_THREADS", "3")
     assert thread_count() == 3
     assert thread_count(4) == 4
@@ -134,53 +134,14 @@ def test_threads_work_again_after_a_fork():
     assert run.stdout.strip() == "0"
 
 
-# --- limits of containers --------------------------------------------------------------------
+# --- usable cores ----------------------------------------------------------------------------
 
 
-def quota(tmp_path, own, **files):
-    (tmp_path / "own").write_text(own)
-    for name, text in files.items():
-        path = tmp_path / "groups" / name.replace("__", "/").replace("_dot_", ".")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return parallel._cpu_quota.__wrapped__(tmp_path / "groups", tmp_path / "own")
-
-
-def test_the_quota_is_the_least_of_the_groups_above(tmp_path):
-    limits = {"a__b__cpu_dot_max": "max 100000\n", "a__cpu_dot_max": "150000 100000\n"}
-    assert quota(tmp_path, "0::/a/b\n", **limits, cpu_dot_max="400000 100000\n") == 1.5
-
-
-def test_no_quota_is_no_limit(tmp_path):
-    assert quota(tmp_path, "0::/\n", cpu_dot_max="max 100000\n") is None
-    assert quota(tmp_path, "0::/elsewhere\n") is None
-    assert parallel._cpu_quota.__wrapped__(tmp_path, tmp_path / "not Linux") is None
-
-
-def test_the_quota_of_the_first_version_of_control_groups(tmp_path):
-    (tmp_path / "own").write_text("4:memory:/x\n3:cpu,cpuacct:/x\n")
-    folder = tmp_path / "groups" / "cpu,cpuacct" / "x"
-    folder.mkdir(parents=True)
-    (folder / "cpu.cfs_period_us").write_text("100000\n")
-    for text, expected in (("-1\n", None), ("50000\n", 0.5)):
-        (folder / "cpu.cfs_quota_us").write_text(text)
-        found = parallel._cpu_quota.__wrapped__(tmp_path / "groups", tmp_path / "own")
-        assert found == expected
-
-
-@pytest.mark.parametrize(("limit", "threads"), [(None, 8), (0.5, 1), (1.5, 2), (3.0, 3), (20.0, 8)])
-def test_threads_are_no_more_than_the_quota_pays_for(limit, threads, monkeypatch):
+@pytest.mark.parametrize("cores", [1, 3, 8])
+def test_the_default_is_the_number_of_cores_that_joblib_counts(cores, monkeypatch):
+    """It considers CPU affinity and the quota of control groups."""
     monkeypatch.delenv("RANKWRIGHT_THREADS", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(parallel, "_cpu_quota", lambda: limit)
-    assert thread_count() == threads
-    assert thread_count(-1) == threads
-    assert thread_count(5) == 5  # what is asked for is given
-
-
-def test_where_the_system_binds_no_process_all_cores_are_allowed(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(parallel, "_cpu_quota", lambda: None)
-    for counted, threads in ((6, 6), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda counted=counted: counted)
-        assert thread_count(-1) == threads
+    monkeypatch.setattr(parallel, "_usable_cores", lambda: cores)
+    assert thread_count() == thread_count(-1) == cores
+    assert thread_count(-2) == max(1, cores - 1)
+    assert thread_count(5) == 5  # an explicit number is used as it is

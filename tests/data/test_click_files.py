@@ -7,8 +7,7 @@ from cases import each
 from click_sessions import random_log
 from yandex_clicks import yandex_log
 
-from rankwright.data import click_files
-from rankwright.data.click_files import load_log, open_log, save_log
+from rankwright.data.click_files import load_log, save_log
 from rankwright.data.click_log import ClickLog, Interleaving, concatenate_logs
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -51,7 +50,6 @@ def test_columns_are_found_by_their_usual_names_and_users_are_left_out(tmp_path)
     path = tmp_path / "log.tsv.gz"
     path.write_bytes(gzip.compress(ROWS.replace(",", "\t").encode()))
     assert seen(load_log(path)) == SEEN
-    assert [seen(part) for part in open_log(path).parts()] == [SEEN[:1], SEEN[1:]]
 
 
 @each("suffix", [".csv", ".parquet", ".arrow", ".jsonl"])
@@ -62,8 +60,6 @@ def test_a_written_log_is_read_as_it_was(suffix, tmp_path):
     again = load_log(path)
     assert seen(again) == seen(log)
     assert (again.weight == log.weight).all()
-    parts = list(open_log(path).parts())
-    assert seen(concatenate_logs(parts)) == seen(log)
     with pytest.raises(UsageError, match="are written as"):
         save_log(log, tmp_path / "log.txt")
 
@@ -88,8 +84,7 @@ def test_interleaved_lists_are_read_as_they_were_written(suffix, tmp_path):
     log, path = interleaved_log(), tmp_path / f"log{suffix}"
     save_log(log, path)
     again = load_log(path)
-    for found in (again, *open_log(path).parts()):
-        assert found.interleaving == log.interleaving
+    assert again.interleaving == log.interleaving
     assert again.team.tolist() == log.team.tolist()
     assert again.credit.tolist() == log.credit.tolist()
     assert again.time.tolist() == log.time.tolist()
@@ -115,15 +110,15 @@ DAMAGED = [
     ({"interleaving": "draft"}, "must be an object with a method"),
     ({"interleaving": {"method": "team_draft", "rankers": ["A"]}}, "two or more"),
     ({"interleaving": {"method": 3, "rankers": ["A", "B"]}}, "two or more"),
-    ({"teams": [0]}, "has 1 teams for 2 documents"),
+    ({"teams": [0]}, "line 1: 1 teams for 2 documents"),
     ({"teams": [0, 7]}, "team 7"),
-    ({"teams": [0, 0.5]}, "teams are whole numbers"),
-    ({"teams": [0, None]}, "team"),
-    ({"teams": 3}, "no list 'teams'"),
-    ({"credits": [[1], [1, 2]]}, "as many for each document"),
-    ({"credits": [1, 2]}, "credit has the shape"),
-    ({"credits": [[1], ["x"]]}, "rows of numbers"),
-    ({"credits": [[1], [None]]}, "credit"),
+    ({"teams": [0, 0.5]}, "team must be a whole number"),
+    ({"teams": [0, None]}, r"line 1: this is not a session: .* at `\$.teams"),
+    ({"teams": 3}, r"expected `array.*`, got `int` at `\$.teams"),
+    ({"credits": [[1], [1, 2]]}, "as many in each"),
+    ({"credits": [1, 2]}, r"expected `array.*`, got `int` at `\$.credits"),
+    ({"credits": [[1], ["x"]]}, r"expected `float`, got `str` at `\$.credits"),
+    ({"credits": [[1], [None]]}, r"expected `float`, got `null` at `\$.credits"),
 ]
 
 
@@ -155,22 +150,20 @@ def test_columns_called_team_belong_to_interleaving_alone(tmp_path):
     assert log.team is None
 
 
-def test_rows_of_a_session_that_lie_apart_are_read_whole_but_not_in_parts(tmp_path):
+def test_rows_of_a_session_can_lie_apart(tmp_path):
     lines = ROWS.splitlines()
     path = written(tmp_path / "log.csv", "\n".join([lines[0], lines[1], lines[3], lines[2]]))
     assert seen(load_log(path)) == SEEN
-    with pytest.raises(DataError, match="session 's1' comes back"):
-        list(open_log(path).parts())
 
 
 @each(
     ("change", "sentence"),
     [
-        (("clicked", "bought"), "no column of the click found"),
-        ((ROWS[ROWS.index("s1") :], ""), "log.csv: there are no rows"),
+        (("clicked", "bought"), "no click column found"),
+        ((ROWS[ROWS.index("s1") :], ""), "log.csv: the table has no rows"),
         (("user", "item"), "'doc_id' and 'item' could each be the document"),
         (("s1,shoes,b", "s1,hats,b"), "log.csv: session 0 has two values of query"),
-        (("b,2,1", ",2,1"), "log.csv: column 'doc_id' is empty at row 1"),
+        (("b,2,1", ",2,1"), "log.csv: column 'doc_id' has no id at row 1"),
         (("b,2,1", "b,0,1"), "row 1 has 0. Add 1"),
     ],
 )
@@ -192,16 +185,12 @@ def test_options_and_formats_are_checked(tmp_path):
         load_log(path, click="clck")
 
 
-def test_features_come_with_each_part(tmp_path):
+def test_features_are_joined_by_query_and_document(tmp_path):
     features = RankingData.from_arrays(
         np.eye(3), np.zeros(3), qid=["shoes", "shoes", "hats"], doc_id=["a", "b", "c"]
     )
     path = written(tmp_path / "log.csv", ROWS)
     assert load_log(path, features=features).row.tolist() == [0, 1, 2]
-    assert [part.row.tolist() for part in open_log(path, features=features).parts()] == [
-        [0, 1],
-        [2],
-    ]
 
 
 # --- JSON lines -------------------------------------------------------------------------------
@@ -211,7 +200,7 @@ def lines(path, *objects):
     return written(path, "".join(json.dumps(one) + "\n" for one in objects))
 
 
-def test_json_lines_hold_sessions_or_impressions(tmp_path, monkeypatch):
+def test_json_lines_hold_sessions_or_impressions(tmp_path):
     by_session = lines(
         tmp_path / "sessions.jsonl",
         {"query": "shoes", "documents": ["a", "b"], "clicks": [0, 1], "user": "u1"},
@@ -227,8 +216,6 @@ def test_json_lines_hold_sessions_or_impressions(tmp_path, monkeypatch):
     assert seen(load_log(by_session)) == seen(load_log(by_impression)) == SEEN
     assert load_log(by_session).user is None
     assert load_log(by_session, user="user").user.tolist() == ["u1", "u2"]
-    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 2)
-    assert [seen(part) for part in open_log(by_session).parts()] == [SEEN[:1], SEEN[1:]]
 
 
 @each(
@@ -250,33 +237,36 @@ def test_ids_of_json_are_numbers_where_all_are(documents, ids, tmp_path):
 @each(
     ("objects", "sentence"),
     [
-        ([{"query": "q", "documents": ["a"], "clicks": [0, 1]}], "line 1 has 2 clicks for 1"),
-        ([{"query": "q", "documents": ["a"]}], "line 1 has no list 'clicks'"),
+        ([{"query": "q", "documents": ["a"], "clicks": [0, 1]}], "line 1: 2 clicks for 1 document"),
+        ([{"query": "q", "documents": ["a"]}], "line 1: the session has no list 'clicks'"),
         (
             [
                 {"query": "q", "documents": ["a"], "clicks": [0]},
                 {"documents": ["a"], "clicks": [0]},
             ],
-            "line 2 has no 'query'",
+            "line 2: this is not a session: object missing required field `query`",
         ),
         (
             [
                 {"session": 1, "query": "q", "document": "a", "click": 0},
                 {"session": 1, "query": "r", "document": "a", "click": 0},
             ],
-            "line 2 has another query than session '1'",
+            "log.jsonl: session 0 has two values of query: 'q' and 'r'",
         ),
         (
             [{"session": s, "query": "q", "document": "a", "click": 0} for s in (1, 2, 1)],
-            "session '1' comes back",
+            "log.jsonl: session '1' appears again after other sessions",
         ),
-        ([{"session": [1], "query": "q", "document": "a", "click": 0}], "line 1 has no 'session'"),
-        ([[1]], "line 1 is no JSON object"),
+        (
+            [{"session": [1], "query": "q", "document": "a", "click": 0}],
+            "log.jsonl: column 'session' has no id at row 0",
+        ),
+        ([[1]], "line 1: this is not a JSON object"),
         (
             [{"query": "q", "documents": ["a"], "clicks": [-1]}],
             "log.jsonl: click must be 0 or more",
         ),
-        ([], "there are no sessions"),
+        ([], "the log has no sessions"),
     ],
 )
 def test_what_is_wrong_with_json_lines_is_said(objects, sentence, tmp_path):
@@ -339,10 +329,15 @@ def test_ubi_says_what_does_not_fit(tmp_path):
     with pytest.raises(DataError, match="its action names are 'add_to_cart'"):
         load_log(path, format="ubi")
     path = lines(tmp_path / "log.jsonl", {"query_id": "1"}, ubi_event("1", "a"))
-    with pytest.raises(DataError, match="line 1 has no list 'query_response_object_ids'"):
+    with pytest.raises(
+        DataError, match=r"line 1: this is not a query of UBI: .*query_response_object_ids"
+    ):
         load_log(path, format="ubi")
     path = lines(tmp_path / "log.jsonl", {"action_name": "click", "query_id": "1"})
-    with pytest.raises(DataError, match="line 1 is a click without"):
+    with pytest.raises(
+        DataError,
+        match=r"line 1: this is not a click with query_id and event_attributes",
+    ):
         load_log(path, format="ubi")
 
 
@@ -377,15 +372,22 @@ def test_clicks_may_follow_their_lists_or_come_before(tmp_path):
 @each(
     ("some", "why"),
     [
-        ((*SHOWN, {"session": "s1", "clicked": [0]}), "line 3 reports clicks that are not"),
-        ((*SHOWN, {"session": "s1", "clicked": ["a"]}), "line 3 reports clicks that are not"),
-        ((*SHOWN, {"clicked": [1]}), "line 3 has no 'session'"),
-        (({**SHOWN[0], "session": [1]}, {"session": "s1", "clicked": [1]}), "has no 'session'"),
-        (({**SHOWN[0], "positions": 3},), "line 1 has no list 'clicks'"),
-        (({**SHOWN[0], "clicked": None}, SHOWN[1]), "line 1 has no list 'clicks'"),
-        (({"session": "s1", "clicked": [1]},), "there are no sessions"),
-        ((*SHOWN, {"session": "s1", "clicked": [3]}), "line 1 has no document at position 3"),
-        ((*SHOWN, SHOWN[0]), "session 's1' comes back after others"),
+        (
+            (*SHOWN, {"session": "s1", "clicked": [0]}),
+            "line 3: clicked positions must be 1 or more",
+        ),
+        ((*SHOWN, {"session": "s1", "clicked": ["a"]}), "line 3: this is not a report of clicks"),
+        ((*SHOWN, {"clicked": [1]}), "line 3: .* object missing required field `session`"),
+        (({**SHOWN[0], "session": [1]},), "line 1: this is not a session: .*session"),
+        (({**SHOWN[0], "session": None},), "line 1: the session has no key 'session'"),
+        (({**SHOWN[0], "positions": 3},), "line 1: this is not a session: .*positions"),
+        (({**SHOWN[0], "clicked": None}, SHOWN[1]), "line 1: the session has no list 'clicks'"),
+        (({"session": "s1", "clicked": [1]},), "log.jsonl: the log has no sessions"),
+        (
+            (*SHOWN, {"session": "s1", "clicked": [3]}),
+            "line 1: position 3 was clicked, but has no document",
+        ),
+        ((*SHOWN, SHOWN[0]), "session 's1' appears again after other sessions"),
     ],
 )
 def test_reports_of_clicks_that_are_refused(tmp_path, some, why):
@@ -401,22 +403,17 @@ def test_ids_stay_apart_whatever_their_size(tmp_path):
     assert sorted(log.query_ids.tolist()) == ["-5", str(2**64 + 1)]
 
 
-def test_ids_of_parts_stay_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(click_files, "IMPRESSIONS_PER_PART", 2)
-    parts = ([1, 2], [2**63, 2**63 + 1], ["a", 3])
-    shown = [{"query": "q", "documents": one, "clicks": [0, 0]} for one in parts]
-    log = load_log(lines(tmp_path / "log.jsonl", *shown))
-    assert sorted(log.document_ids.tolist()) == sorted(str(one) for part in parts for one in part)
-
-
 @each(
     ("change", "why"),
     [
-        ({"documents": ["a", None]}, "the id of a document must be a text or a number, not 'None'"),
-        ({"documents": ["a", ["b"]]}, "the id of a document must be a text or a number"),
-        ({"teams": None}, "line 2 has no 'teams', unlike the lines above"),
-        ({"interleaving": None}, "line 2 has no 'interleaving', unlike the lines above"),
-        ({"positions": [1, 2]}, "line 2 has 'positions', unlike the lines above"),
+        ({"documents": ["a", None]}, r"line 2: .* got `null` at `\$.documents\[1\]`"),
+        ({"documents": ["a", ["b"]]}, r"line 2: .* got `array` at `\$.documents\[1\]`"),
+        ({"teams": None}, "line 2: the session has no 'teams', unlike the first session"),
+        (
+            {"interleaving": None},
+            "line 2: the session has no 'interleaving', unlike the first session",
+        ),
+        ({"positions": [1, 2]}, "line 2: the session has 'positions', unlike the first session"),
         ({"interleaving": {"method": "team_draft", "rankers": ["A", "A"]}}, "different"),
     ],
 )

@@ -90,7 +90,7 @@ def test_frames_give_the_same_log_and_no_user_unless_asked(kind, rows):
         ({"propensity": [1, 1, 0, 1, 1, 1]}, "propensity is 0 at number 3"),
         ({"propensity": [1, 1, 1, 1, 1.5, 1]}, "'propensity' has 1.5 at number 4"),
         ({"document": [1, 2]}, "session has 6 values, where 2"),
-        ({"document": [], "session": [], "click": []}, "there are no impressions"),
+        ({"document": [], "session": [], "click": []}, "the log has no impressions"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(change, sentence, rows):

@@ -1,4 +1,4 @@
-"""LETOR text says what the documentation of rankwright.data.letor says it does."""
+"""LETOR text: lines, ids, features, sources, threads, options and the writer."""
 
 import bz2
 import gzip
@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data import letor, letor_parts
+from rankwright.data import letor
 from rankwright.data.letor import Letor, ReadOptions
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
@@ -139,7 +139,6 @@ def test_comments_name_documents(letor_file, comment, name):
 
 def test_without_comments_there_are_no_names(letor_file):
     assert Letor.read(letor_file(b"# top\n1 qid:1 1:1\n")).doc_id is None
-    assert Letor.read(letor_file(THREE_LINES), doc_ids=False).doc_id is None
 
 
 def test_bytes_that_are_not_utf8_are_replaced_in_comments(letor_file):
@@ -177,12 +176,15 @@ def test_ids_may_come_in_any_order(letor_file):
     assert csr.has_canonical_format
 
 
-def test_ids_start_at_zero_where_the_first_line_with_features_names_it(letor_file):
+def test_ids_start_at_zero_if_a_feature_has_id_zero(letor_file):
     assert Letor.read(letor_file(b"1 qid:1\n1 qid:1 0:5 1:6\n1 qid:1 1:7\n")).X.shape == (3, 2)
     assert Letor.read(letor_file(b"1 qid:1 1:5\n")).X.tolist() == [[5]]
+    assert Letor.read(letor_file(b"1 qid:1 1:5 # 0:7\n")).X.tolist() == [[5]]
     assert Letor.read(letor_file(b"1 qid:1 1:5\n"), zero_based=True).X.tolist() == [[0, 5]]
     later = letor_file(b"1 qid:1 1:5\n0 qid:1 0:3\n")
-    assert Letor.read(later, zero_based=True).X.tolist() == [[0, 5], [3, 0]]
+    assert Letor.read(later).X.tolist() == [[0, 5], [3, 0]]
+    assert Letor.starts_at_zero(later)
+    assert not Letor.starts_at_zero(letor_file(THREE_LINES))
 
 
 def test_the_number_of_features_may_be_given(letor_file):
@@ -209,13 +211,13 @@ def test_wide_and_thin_files_are_read_as_csr(letor_file):
     assert kind(3, 3, sparse=True) == "csr"
 
 
-def test_csr_leaves_out_written_zeros_but_keeps_their_sign(letor_file):
-    path = letor_file(b"1 qid:1 1:0 2:0.000 3:-0 4:NaN 5:+0\n")
+def test_csr_omits_written_zeros(letor_file):
+    path = letor_file(b"1 qid:1 1:0 2:0.000 3:-0 4:NaN 5:+0 6:2\n1 qid:2 2:4.9e-324 1:0 3:5\n")
     csr, dense = Letor.read(path, sparse=True).X, Letor.read(path).X
-    assert csr.indices.tolist() == [2, 3]
-    assert csr.shape == dense.shape == (1, 5)
-    assert np.signbit(dense).tolist() == [[False, False, True, False, False]]
-    assert np.signbit(csr.data[0])
+    assert csr.indices.tolist() == [3, 5, 1, 2]
+    assert csr.indptr.tolist() == [0, 2, 4]
+    assert csr.shape == dense.shape == (2, 6)
+    assert np.signbit(dense[0]).tolist() == [False, False, True, False, False, False]
 
 
 def test_float32_is_the_rounding_of_float64(letor_file):
@@ -239,8 +241,7 @@ def test_many_values_of_all_lengths_are_read_as_python_reads_them(letor_file):
 
 
 @pytest.mark.parametrize(("suffix", "module"), [(".gz", gzip), (".xz", lzma), (".bz2", bz2)])
-def test_compressed_files_are_read_in_blocks(letor_file, monkeypatch, suffix, module):
-    monkeypatch.setattr(letor, "_STREAM_BLOCK", 40)
+def test_compressed_files_are_read(letor_file, suffix, module):
     plain = Letor.read(letor_file(THREE_LINES))
     data = Letor.read(letor_file(module.compress(THREE_LINES), f"data.txt{suffix}"))
     assert np.array_equal(data.X, plain.X)
@@ -254,22 +255,23 @@ def test_standard_input_is_a_dash(monkeypatch):
     assert Letor.read("-").y.tolist() == [2.0, 0.0, 1.5]
 
 
-def test_blocks_may_differ_in_width_layout_names_and_kinds_of_ids(letor_file, monkeypatch):
+def test_chunks_may_differ_in_width_names_and_kinds_of_ids(letor_file, monkeypatch):
     content = (
         b"1 qid:1 1:-0 2:7\n" * 3
         + b"2 qid:1 300:1 1:2\n2 qid:x 1:1\n# only a comment\n"
         + b"0 qid:x 5:NaN # named\n0 qid:x 1:0\n"
     )
-    monkeypatch.setattr(letor, "_STREAM_BLOCK", 20)
     for options in ({}, {"sparse": False}, {"absent": "missing"}, {"lists": "adjacent"}):
         whole = Letor.read(letor_file(content), **options)
-        blocks = Letor.read(letor_file(gzip.compress(content), "data.txt.gz"), **options)
-        a, b = (x.toarray() if sparse.issparse(x) else x for x in (whole.X, blocks.X))
-        assert type(whole.X) is type(blocks.X)
+        with monkeypatch.context() as patch:
+            patch.setattr(letor, "_CHUNK", 20)
+            chunks = Letor.read(letor_file(content), **options)
+        a, b = (x.toarray() if sparse.issparse(x) else x for x in (whole.X, chunks.X))
+        assert type(whole.X) is type(chunks.X)
         assert a.tobytes() == b.tobytes()
-        assert whole.qid.tolist() == blocks.qid.tolist() == ["1", "x"]
-        assert whole.indptr.tolist() == blocks.indptr.tolist() == [0, 4, 7]
-        assert whole.doc_id.tolist() == blocks.doc_id.tolist() == [""] * 5 + ["named", ""]
+        assert whole.qid.tolist() == chunks.qid.tolist() == ["1", "x"]
+        assert whole.indptr.tolist() == chunks.indptr.tolist() == [0, 4, 7]
+        assert whole.doc_id.tolist() == chunks.doc_id.tolist() == [""] * 5 + ["named", ""]
 
 
 # --- threads ---------------------------------------------------------------------------------
@@ -277,8 +279,7 @@ def test_blocks_may_differ_in_width_layout_names_and_kinds_of_ids(letor_file, mo
 
 @pytest.mark.parametrize("options", [{}, {"sparse": True}, {"absent": "missing"}])
 def test_threads_do_not_change_a_bit(letor_file, monkeypatch, options):
-    monkeypatch.setattr(letor_parts, "_CHUNK", 100)
-    monkeypatch.setattr(letor_parts, "_SAMPLE_FROM", 4)
+    monkeypatch.setattr(letor, "_CHUNK", 100)
     rng = np.random.default_rng(0)
     lines = [
         f"{g} qid:{q} " + " ".join(f"{k}:{x!r}" for k, x in enumerate(xs.tolist(), 1)) + f" #{g}"
@@ -336,7 +337,6 @@ def test_ranklib_reads_as_many_lists_and_documents(golden_dir):
         ({"zero_based": "no"}, "zero_based must be one of 'auto', True, False, not 'no'"),
         ({"absent": "missing", "sparse": True}, "makes a dense table; leave out sparse=True"),
         ({"n_features": -1}, "n_features must be 0 or more, not -1"),
-        ({"max_feature_id": 2**31}, "max_feature_id must be from 1 to"),
     ],
 )
 def test_wrong_options_are_refused(options, sentence):
@@ -369,12 +369,12 @@ def written(tmp_path):
 
 def test_numbers_are_as_short_as_they_can_be(written):
     data = data_of([[0.1, 3.0, -0.0, np.nan, 1e-7, 1e22]], y=[2.0], qid=["a"])
-    assert written(data) == "2 qid:a 1:0.1 2:3 3:-0 4:NaN 5:1e-07 6:1e+22\n"
+    assert written(data) == "2 qid:a 1:0.1 2:3 3:-0 4:NaN 5:1e-7 6:1e22\n"
 
 
 def test_a_float32_is_as_short_as_a_float32_can_be(written):
     X = np.array([[0.1, 16777216.0, 1e-40, 3.4028235e38]], np.float32)
-    assert written(data_of(X)) == "0 qid:1 1:0.1 2:16777216 3:1e-40 4:3.4028235e+38\n"
+    assert written(data_of(X)) == "0 qid:1 1:0.1 2:16777216 3:1e-40 4:3.4028235e38\n"
 
 
 def test_documents_are_named_in_comments(written):
@@ -385,7 +385,7 @@ def test_documents_are_named_in_comments(written):
 def test_zeros_are_written_or_not(written):
     X = np.array([[0.0, 1.0, 0.0], [-0.0, 0.0, 0.0]])
     assert written(data_of(X)) == "0 qid:1 1:0 2:1 3:0\n0 qid:1 1:-0 2:0 3:0\n"
-    assert written(data_of(X), zeros=False) == "0 qid:1 2:1 3:0\n0 qid:1 1:-0\n"
+    assert written(data_of(X), zeros=False) == "0 qid:1 2:1 3:0\n0 qid:1\n"
     csr = sparse.csr_array(X)
     assert written(data_of(csr)) == "0 qid:1 2:1 3:0\n0 qid:1\n"
     assert written(data_of(csr), zeros=True) == "0 qid:1 1:0 2:1 3:0\n0 qid:1 1:0 2:0 3:0\n"

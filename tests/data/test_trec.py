@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.data.trec import judge_run, read_qrels, read_run, write_qrels, write_run
+from rankwright.data.rankings import Ranking
+from rankwright.data.trec import judge_run, read_qrels, read_run, write_qrels
 from rankwright.errors import DataError
 
 RUN = """\
@@ -54,7 +55,7 @@ def test_ids_are_text_as_in_the_files(tmp_path):
     ("run", "sentence"),
     [
         ("", "is empty"),
-        ("q1 Q0 d1 1 2.5\n", r"line 1: a line of a run is 'qid Q0 docid rank score tag', not 5"),
+        ("q1 Q0 d1 1 2.5\n", r"line 1: lines are 'qid Q0 docid rank score tag', not 5"),
         (RUN + "q2 Q0 d2 2 high tag\n", r"line 6: the score 'high' is not a number"),
         (RUN + "q2 Q0 d2 2 1_0 tag\n", r"line 6: the score '1_0' is not a number"),
         (RUN + "q1 Q0 d2 2 1 tag\n", r"line 6: document 'd2' of query q1 appears twice"),
@@ -77,7 +78,7 @@ def test_comments_and_text_after_the_tag_are_skipped_as_by_trec_eval(files):
 def test_a_query_id_that_would_be_a_comment_is_not_written(tmp_path):
     data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=["#1", "#1"])
     with pytest.raises(DataError, match="the query id '#1' begins with '#', which marks a comment"):
-        write_run(data, [1.0, 2.0], tmp_path / "a.run")
+        Ranking.of(data, [1.0, 2.0]).to_trec(tmp_path / "a.run")
 
 
 def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
@@ -91,10 +92,10 @@ def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
 @pytest.mark.parametrize(
     ("qrels", "sentence"),
     [
-        (QRELS + "q1 0 d1\n", r"line 6: a judgment is 'qid iteration docid grade', not 3 columns"),
+        (QRELS + "q1 0 d1\n", r"line 6: lines are 'qid iteration docid grade', not 3 columns"),
         (QRELS + "q1 0 d2 good\n", r"line 6: the grade 'good' is not a number"),
         (QRELS + "q1 0 d2 nan\n", r"line 6: the grade nan is not finite"),
-        (QRELS + "q1 0 d1 1\n", r"line 6: document 'd1' of query q1 is judged twice"),
+        (QRELS + "q1 0 d1 1\n", r"line 6: document 'd1' of query q1 appears twice"),
     ],
 )
 def test_errors_in_judgments_name_the_line(files, qrels, sentence):

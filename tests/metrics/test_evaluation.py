@@ -804,7 +804,7 @@ def test_a_run_that_shares_no_document_with_the_judgments_is_warned_about():
     run, qrels = {1.0: {"d": 1}, 2.0: {"e": 1}}, {1: {"d": 1}, 2: {"e": 1}}
     with pytest.raises(DataError, match=r"no query in common: the run has 1\.0, 2\.0, the judg"):
         rw.evaluate_run(run, qrels)
-    with pytest.warns(UserWarning, match=r"no query in common, so .* has 1\.0, 2\.0, the judg"):
+    with pytest.warns(UserWarning, match=r"no query in common: the run has 1\.0, 2\.0, the judg"):
         assert rw.evaluate_run(run, qrels, complete=True)["map"] == 0.0
     assert rw.evaluate_run({"q1": {"a": 1}, "q2": {"x": 1}}, QRELS | {"q1": {"a": 1}})["map"] == 0.5
 
@@ -830,15 +830,15 @@ def test_a_run_beside_its_judgments_in_arrays():
     ("run", "qrels", "sentence"),
     [
         ({"z": {"d": 1}}, QRELS, "no query in common: the run has z, the judgments q1, q2, q4"),
-        ({}, QRELS, "run is empty; give a mapping"),
+        ({}, QRELS, "run is empty; give a file with lines"),
         ({"q1": ["d1"]}, QRELS, "query 'q1' of the run is of type list; give a mapping"),
         ({"q1": {"d1": None}}, QRELS, "the score of document 'd1' of query q1 is None"),
         ({"q1": {"d1": "3"}}, QRELS, "the score of document 'd1' of query q1 is '3'"),
         ({"q1": {"d1": np.nan}}, QRELS, "the score of document 'd1' of query q1 is nan"),
         (RUN, {"q1": {"d1": np.inf}}, "the grade of document 'd1' of query q1 is inf"),
-        ({1: {"d": 1}, "1": {"d": 1}}, QRELS, "two query ids that read the same"),
-        ({"q1": {1: 1, "1": 1}}, QRELS, "two documents of query 'q1' that read the same"),
-        (None, QRELS, "run is None; give a file, a mapping"),
+        ({1: {"d": 1}, "1": {"d": 1}}, QRELS, "two query ids with the same text"),
+        ({"q1": {1: 1, "1": 1}}, QRELS, "two documents of query 'q1' with the same text"),
+        (None, QRELS, "run is None; give a file .*, a mapping"),
         (RUN, [1, 2], "qrels is of type list; give a file"),
         (pd.DataFrame({"qid": [1], "score": [1]}), QRELS, "no document id column found"),
         (

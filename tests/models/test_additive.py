@@ -176,8 +176,8 @@ def test_only_rising_rules_where_falling_ones_are_refused():
 @pytest.mark.parametrize(
     ("params", "sentence"),
     [
-        ({"n_candidates": 1}, "n_candidates must be a whole number from 2, or 'all', not 1"),
-        ({"n_candidates": "some"}, "n_candidates must be a whole number from 2, or 'all'"),
+        ({"n_candidates": 1}, "n_candidates must be 2 or more, not 1"),
+        ({"n_candidates": "some"}, "n_candidates must be a whole number or 'all', not 'some'"),
         ({"n_rounds": 0}, "n_rounds must be 1 or more, not 0"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
     ],

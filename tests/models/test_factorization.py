@@ -12,6 +12,7 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses import loss
 from rankwright.models.factorization import SHARES, Factorization
+from rankwright.rankers.base import Ranker
 
 EXACT = {"tol": 1e-10, "max_iter": 5000}
 
@@ -184,27 +185,37 @@ def test_items_without_ratings_have_nothing():
 @pytest.mark.parametrize(
     ("params", "sentence"),
     [
-        ({"method": "jont"}, "no factorization method 'jont'; did you mean joint"),
         (
             {"method": "joint", "solver": "bundle"},
             "method='joint' is solved by lbfgs, not bundle; bundle works with method='alternating'",
         ),
         ({"method": "alternating", "solver": "tron"}, "is solved by lbfgs or bundle, not tron"),
         ({"method": "als", "solver": "lbfgs"}, "method='als' takes no solver; leave solver out"),
-        ({"n_factors": 0}, "n_factors must be 1 or more"),
-        ({"l2": 0.0}, "l2 must be a number above 0"),
-        ({"l2": "much"}, "l2 must be a number above 0, not 'much'"),
-        ({"l2_bias": "auto"}, "l2_bias must be a number above 0"),
-        ({"tol": "low"}, "tol must be 0 or more, not 'low'"),
-        ({"tol": -1.0}, "tol must be 0 or more, not -1"),
-        ({"tol": float("nan")}, "tol must be 0 or more, not nan"),
-        ({"max_iter": None}, "max_iter must be a whole number, 1 or more, not None"),
-        ({"max_iter": 0}, "max_iter must be 1 or more, not 0"),
     ],
 )
 def test_what_cannot_be_is_reported(params, sentence):
     with pytest.raises(UsageError, match=sentence):
         fit(**params)
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"method": "jont"}, "method must be auto, als, joint or alternating, not 'jont'; did you"),
+        ({"n_factors": 0}, "n_factors must be 1 or more"),
+        ({"l2": 0.0}, "l2 must be above 0, not 0.0"),
+        ({"l2": "much"}, "l2 must be a number or 'auto', not 'much'"),
+        ({"l2_bias": "auto"}, "l2_bias must be above 0, not 'auto'"),
+        ({"tol": "low"}, "tol must be a number or 'auto', not 'low'"),
+        ({"tol": -1.0}, "tol must be 0 or more, not -1"),
+        ({"tol": float("nan")}, "tol must be 0 or more, not nan"),
+        ({"max_iter": None}, "max_iter must be a whole number or 'auto', not None"),
+        ({"max_iter": 0}, "max_iter must be 1 or more, not 0"),
+    ],
+)
+def test_parameters_out_of_range_are_reported(params, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        Ranker("squared", Factorization(**params)).make_model()
 
 
 @pytest.mark.parametrize(

@@ -215,17 +215,17 @@ def test_resume_in_an_empty_folder_begins(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"ranker": "gbdt"}, "the ranker was lambdamart and is gbdt"),
+        ({"ranker": "gbdt"}, "ranker was 'lambdamart' and is 'gbdt'"),
         (
             {"parameters": {"n_estimators": 300, "random_state": 0}},
             "n_estimators was 400 and is 300",
         ),
-        ({"training data": "bb"}, "the training data is not the same"),
-        ({"validation data": "cc"}, "the validation data was none and is given"),
-        ({"init_model": "dd"}, "the init_model was none and is given"),
-        ({"rankwright": "2"}, "was written with rankwright 1, this is 2"),
-        ({"libraries": {"numpy": "3"}}, "was written with numpy 2, this is 3"),
-        ({"libraries": {}}, "was written with numpy 2, this is None"),
+        ({"training data": "bb"}, "training data was 'aa' and is 'bb'"),
+        ({"validation data": "cc"}, "validation data was None and is 'cc'"),
+        ({"init_model": "dd"}, "init_model was None and is 'dd'"),
+        ({"rankwright": "2"}, "rankwright was '1' and is '2'"),
+        ({"libraries": {"numpy": "3"}}, "numpy was '2' and is '3'"),
+        ({"libraries": {}}, "numpy was '2' and is None"),
     ],
 )
 def test_another_run_is_refused_and_what_differs_is_named(change, sentence, tmp_path):
@@ -249,16 +249,16 @@ def test_a_file_in_place_of_the_folder_and_a_wrong_every_are_reported(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    "change",
     [
-        (lambda d: replace(d, y=d.y[::-1].copy()), "the training data is not the same"),
-        (lambda d: d.in_order(np.r_[1, 0, 2 : d.n_documents], np.arange(8)), "not the same"),
-        (lambda d: replace(d, query_weight=np.arange(1.0, 9.0)), "not the same"),
+        lambda d: replace(d, y=d.y[::-1].copy()),
+        lambda d: d.in_order(np.r_[1, 0, 2 : d.n_documents], np.arange(8)),
+        lambda d: replace(d, query_weight=np.arange(1.0, 9.0)),
     ],
 )
-def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, sentence, tmp_path):
+def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, tmp_path):
     ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match="another run: training data was"):
         ranker("gbdt", n_estimators=3).fit(
             change(DATA), checkpoint=Checkpoint(tmp_path, resume=True)
         )
@@ -266,7 +266,7 @@ def test_a_fit_on_other_data_is_refused_the_order_of_rows_included(change, sente
 
 def test_a_fit_on_the_same_values_in_a_sparse_matrix_is_refused(tmp_path):
     ranker("gbdt", n_estimators=3).fit(DATA, checkpoint=tmp_path)
-    with pytest.raises(UsageError, match="the training data is not the same"):
+    with pytest.raises(UsageError, match="another run: training data was"):
         ranker("gbdt", n_estimators=3).fit(
             replace(DATA, X=sparse.csr_array(DATA.X)), checkpoint=Checkpoint(tmp_path, resume=True)
         )

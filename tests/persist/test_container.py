@@ -89,7 +89,7 @@ def of_format(number):
     ("change", "sentence"),
     [
         (swapped_part, "part lightgbm.txt does not match its digest"),
-        (extra_part, "its parts are not those of its receipt"),
+        (extra_part, "its parts are not the parts of its receipt"),
         (altered_receipt, "its receipt does not match its seal"),
         (no_receipt, "a zip without a receipt"),
         (of_format(99), "has format 99, this version .* reads 3: use the version that wrote it"),

@@ -46,7 +46,7 @@ def test_what_a_file_says_of_its_fit_is_of_the_right_type(tmp_path):
     for name, values in wrong.items():
         for value in values:
             write_parts(tmp_path / "m.rw", {**own, name: value}, parts)
-            with pytest.raises(ModelFileError, match="does not hold what its receipt says"):
+            with pytest.raises(ModelFileError, match="does not match its receipt"):
                 load_model(tmp_path / "m.rw")
 
 

@@ -9,8 +9,8 @@ import pytest
 from other_models import NAMES, QID, refused, training_data
 
 import rankwright as rw
-from rankwright.errors import RankwrightError, UsageError
-from rankwright.persist import runtime
+from rankwright.errors import MissingExtraError, RankwrightError, UsageError
+from rankwright.persist import runtime, xgboost_model
 
 xgboost = pytest.importorskip("xgboost")
 catboost = pytest.importorskip("catboost")
@@ -88,6 +88,12 @@ def test_an_imported_model_is_not_fitted_again(files):
         rw.load_model(files / "model.json").fit(X, Y, qid=QID)
 
 
+def test_ubjson_needs_xgboost(files, monkeypatch):
+    monkeypatch.setattr(xgboost_model, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"a model in UBJSON \(\.ubj\) needs xgboost"):
+        rw.load_model(files / "model.ubj")
+
+
 # --- damaged -------------------------------------------------------------------------------------
 
 
@@ -97,7 +103,7 @@ def test_an_imported_model_is_not_fitted_again(files):
 def test_files_damaged_anywhere_score_or_are_refused(files, tmp_path, name):
     whole, draw = (files / name).read_bytes(), random.Random(name)
     path, outcomes = tmp_path / name, []
-    for _ in range(120):
+    for _ in range(12 if name.endswith(".ubj") else 120):  # XGBoost converts it in another process
         content = bytearray(whole)
         if draw.random() < 0.3:
             del content[draw.randrange(40, len(content)) :]

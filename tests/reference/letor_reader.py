@@ -11,6 +11,7 @@ import numpy as np
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 OLD_MAC = re.compile(rb"qid:[^\r]*\r[ \t]*[^ \t\r]+[ \t]+qid:")  # lines that \r alone ends
 BLANKS = " \t\r"
+MAX_FEATURE_ID = 1 << 26
 
 
 class BadLineError(Exception):
@@ -23,17 +24,21 @@ class BadLineError(Exception):
 
 @dataclass
 class Table:
-    """What a file says, a row per data line."""
+    """The contents of a file, a row per data line."""
 
     grades: list[float] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     features: list[dict[int, float]] = field(default_factory=list)
     documents: list[str | None] = field(default_factory=list)
-    base: int | None = None
+
+    @property
+    def base(self) -> int:
+        """Return the first feature id: 0 if any line has it, else 1."""
+        return 0 if any(0 in row for row in self.features) else 1
 
     def matrix(self, *, absent: float = 0.0, dtype: str = "float64") -> np.ndarray:
         """Return the features as a dense table."""
-        base = 1 if self.base is None else self.base
+        base = self.base
         width = max(max(row, default=base - 1) for row in self.features) + 1 - base
         X = np.full((len(self.features), width), absent)
         for x, row in zip(X, self.features, strict=True):
@@ -42,7 +47,7 @@ class Table:
         return X.astype(dtype)
 
 
-def read(content: bytes, *, max_feature_id: int = 1 << 26) -> Table:
+def read(content: bytes) -> Table:
     """Return what ``content`` says, or raise `BadLineError` on its first bad line."""
     table = Table()
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -50,7 +55,7 @@ def read(content: bytes, *, max_feature_id: int = 1 << 26) -> Table:
             raise BadLineError(number)
         if line.strip(BLANKS.encode())[:1] not in (b"", b"#"):
             try:
-                _add(table, line, max_feature_id)
+                _add(table, line)
             except ValueError:
                 raise BadLineError(number) from None
     if not table.grades or not any(table.features):
@@ -58,7 +63,7 @@ def read(content: bytes, *, max_feature_id: int = 1 << 26) -> Table:
     return table
 
 
-def _add(table: Table, line: bytes, max_feature_id: int) -> None:
+def _add(table: Table, line: bytes) -> None:
     head, sharp, comment = line.partition(b"#")
     _require(b"\0" not in line)
     text = head.decode()
@@ -71,17 +76,12 @@ def _add(table: Table, line: bytes, max_feature_id: int) -> None:
     for token in tokens[2:]:
         name, colon, value = token.partition(":")
         _require(bool(colon) and re.fullmatch("[0-9]+", name) is not None)
-        _require(len(name.lstrip("0")) < 20 and int(name.lstrip("0") or "0") <= max_feature_id)
+        _require(len(name.lstrip("0")) < 20 and int(name.lstrip("0") or "0") <= MAX_FEATURE_ID)
         name_id = int(name.lstrip("0") or "0")
         _require(name_id not in features)
         missing = value in ("NULL", "null", "NaN", "nan", "NA")
         features[name_id] = math.nan if missing else _number(value)
         _require(not math.isinf(features[name_id]))
-    base = table.base
-    if base is None and features:
-        base = min(min(features), 1)
-    _require(min(features, default=1) >= (1 if base is None else base))
-    table.base = base
     table.grades.append(grade)
     table.queries.append(tokens[1].removeprefix("qid:"))
     table.features.append(features)

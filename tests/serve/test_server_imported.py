@@ -10,6 +10,8 @@ from other_models import QID, SIZES, training_data
 from served import client
 from server_process import serving
 
+import rankwright as rw
+
 X, Y = training_data()
 NAMES = ["price", "clicks", "tiny", "age", "kind", "side"]
 
@@ -84,7 +86,8 @@ def test_categories_of_a_frame_are_sent_by_value(library, tmp_path):
         params = {"objective": "lambdarank", "verbosity": -1, "min_data_per_group": 1}
         booster = lightgbm.train(params, lightgbm.Dataset(frame, y, group=SIZES), 5)
         theirs = booster.predict(sent)
-        path = tmp_path / "model.txt"
+        path = tmp_path / "model.rw"
+        rw.import_model(booster, categories=["town"]).save(path)
     else:
         xgboost = pytest.importorskip("xgboost")
         data = xgboost.DMatrix(frame, y, enable_categorical=True)
@@ -93,7 +96,7 @@ def test_categories_of_a_frame_are_sent_by_value(library, tmp_path):
         seen = sent.assign(town=sent["town"].cat.set_categories(town.categories))
         theirs = booster.predict(xgboost.DMatrix(seen, enable_categorical=True))
         path = tmp_path / "model.json"
-    booster.save_model(path)
+        booster.save_model(path)
     given = [
         {"features": {"price": 0.5, "town": value}} for value in ("Aarhus", "Bonn", "Oslo", None)
     ]

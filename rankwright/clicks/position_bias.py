@@ -1,19 +1,19 @@
-"""`Propensity`: how much of a document's clicks its position explains.
+"""`Propensity`: the effect of the position on clicks.
 
 A document of relevance r that is shown at position k is clicked with probability
 
     P(click) = examination_k * r + offset_k                                                     (1)
 
-Without ``offset`` this is the position-based model: a click needs a look and relevance. With it,
-it is the affine model of trust in the top (`vardasbi2020inverse`). Only products of examination and
-relevance are seen in clicks, so that examination is relative: that of the first position is 1.
+Without ``offset`` this is the position-based model: users click relevant documents that they
+examine. With ``offset`` it is the affine model of trust bias (`vardasbi2020inverse`). Clicks depend
+on the product of examination and relevance only, so examination is relative to position 1.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +29,23 @@ _ARRAYS = ("examination", "offset", "low", "high")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Propensity:
-    """How often users look at each position, relative to the first.
+    """Probability that users examine each position, relative to the first position.
 
     Attributes
     ----------
     examination : (K,) float64
-        Of positions 1 to K, above 0.
+        Values of positions 1 to K, above 0.
     offset : (K,) float64 or None
-        Share of clicks that the position adds, relative to the first: trust bias. Negative where
-        positions bring fewer undeserved clicks than the first.
+        Share of clicks that the position adds, relative to the first position (trust bias).
+        Negative for positions with fewer undeserved clicks than the first.
     low, high : (K,) float64 or None
-        A 95 % interval of each examination.
+        95 % confidence intervals of the examination.
     method : str
-        How it was estimated.
+        Name of the estimator.
 
     Examples
     --------
-    >>> from rankwright.data.propensity import Propensity
+    >>> from rankwright.clicks import Propensity
     >>> Propensity.power(1.0, positions=4).examination
     array([1.        , 0.5       , 0.33333333, 0.25      ])
     """
@@ -71,20 +71,20 @@ class Propensity:
                     f"{name} has the shape {values.shape}; one number for each of the "
                     f"{len(self.examination)} positions is expected."
                 )
-            least = -np.inf if name == "offset" else 0.0
-            bad = ~((values > least) if name == "examination" else (values >= least))
+            lowest = -np.inf if name == "offset" else 0.0
+            bad = ~((values > lowest) if name == "examination" else (values >= lowest))
             if name != "high":
                 bad |= ~np.isfinite(values)
             if bad.any():
                 at = int(np.flatnonzero(bad)[0])
                 above = {"examination": " and above 0", "offset": ""}.get(name, " and 0 or more")
                 raise DataError(
-                    f"{name} must be finite{above}; that of position {at + 1} is {values[at]}."
+                    f"{name} must be finite{above}; position {at + 1} has {values[at]}."
                 )
 
     @classmethod
     def power(cls, eta: float, *, positions: int) -> Propensity:
-        """Return the examination (1/k)^eta of positions k = 1, 2, ..., as many simulations use."""
+        """Return the propensity with examination (1/k)^eta, common in simulations."""
         return cls((1.0 / np.arange(1, positions + 1)) ** eta, method=f"(1/k)^{eta:g}")
 
     @property
@@ -115,52 +115,51 @@ class Propensity:
         return examination, offset
 
     def clipped(self, least: float) -> Propensity:
-        """Return it with no examination below ``least``: less variance, and some bias."""
+        """Return a propensity with examination of at least ``least``: less variance, more bias."""
         if not 0.0 < least <= 1.0:
             raise UsageError(f"clip must be above 0 and at most 1; it is {least}.")
         return Propensity(np.maximum(self.examination, least), self.offset, method=self.method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as lists and texts."""
-        made: dict[str, Any] = {"format": _FORMAT, "method": self.method}
+        """Return lists and texts, from which `from_dict` restores the propensity."""
+        content: dict[str, Any] = {"format": _FORMAT, "method": self.method}
         for name in _ARRAYS:
             values = getattr(self, name)
             if values is not None:
-                made[name] = [None if np.isinf(v) else float(v) for v in values]
-        return made
+                content[name] = [None if np.isinf(v) else float(v) for v in values]
+        return content
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Propensity:
-        """Return what `to_dict` was called on."""
-        if given.get("format") != _FORMAT:
-            raise DataError(f"this is no propensity: 'format' must be '{_FORMAT}'.")
-        names = {one.name for one in fields(cls)}
-        arrays = {key: _numbers(v, key) for key, v in given.items() if key in _ARRAYS}
-        if "examination" not in arrays:
-            raise DataError("this is no propensity: 'examination' is missing.")
-        unknown = sorted(set(given) - names - {"format"})
+    def from_dict(cls, content: Mapping[str, Any]) -> Propensity:
+        """Return the propensity with the content that `to_dict` returned."""
+        if content.get("format") != _FORMAT:
+            raise DataError(f"not a propensity: 'format' must be '{_FORMAT}'.")
+        if "examination" not in content:
+            raise DataError("not a propensity: 'examination' is missing.")
+        unknown = sorted({*content} - {*_ARRAYS, "method", "format"})
         if unknown:
-            raise DataError(f"a propensity has no '{unknown[0]}'.")
-        return cls(**arrays, method=str(given.get("method", "given")))
+            raise DataError(f"unknown key '{unknown[0]}' of a propensity.")
+        arrays = {name: _numbers(content[name], name) for name in _ARRAYS if name in content}
+        return cls(**arrays, method=str(content.get("method", "given")))
 
     def save(self, path: str | Path) -> None:
-        """Write it to a JSON file; `Propensity.load` reads it."""
+        """Write a JSON file, which `Propensity.load` reads."""
         with atomic_text(path) as stream:
             stream.write(json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Propensity:
-        """Return the propensity of a file that `save` wrote."""
+        """Read a file that `save` wrote."""
         with open_bytes(path) as stream:
             text = stream.read()
         try:
-            try:
-                given = json.loads(text)
-            except (ValueError, RecursionError):
-                raise DataError("this is no propensity: the file is not JSON.") from None
-            if not isinstance(given, dict):
-                raise DataError("this is no propensity: a JSON object is expected.")
-            return cls.from_dict(given)
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError(f"{path}: not a propensity: the file is not JSON.") from None
+        if not isinstance(content, dict):
+            raise DataError(f"{path}: not a propensity: a JSON object is expected.")
+        try:
+            return cls.from_dict(content)
         except (ValueError, TypeError) as error:
             raise DataError(f"{path}: {error}") from error
 

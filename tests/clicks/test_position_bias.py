@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cases import each
 
-from rankwright.data.propensity import Propensity
+from rankwright.clicks.position_bias import Propensity
 from rankwright.errors import DataError, UsageError
 
 
@@ -42,11 +42,14 @@ def test_a_file_holds_all_of_it(tmp_path):
         ("{", "is not JSON"),
         ('{"format": "x"}', "'format' must be"),
         ('{"format": "rankwright propensity 1"}', "'examination' is missing"),
-        ("session,query\n1,2\n", "no propensity: the file is not JSON"),
+        ("session,query\n1,2\n", "not a propensity: the file is not JSON"),
         ('{"format": "rankwright propensity 1", "examination": 3}', "must be a list"),
         ('{"format": "rankwright propensity 1", "examination": ["a"]}', "could not convert"),
         ('{"format": "rankwright propensity 1", "examination": [0]}', "above 0"),
-        ('{"format": "rankwright propensity 1", "examination": [1], "eta": 1}', "no 'eta'"),
+        (
+            '{"format": "rankwright propensity 1", "examination": [1], "eta": 1}',
+            "key 'eta'",
+        ),
     ],
 )
 def test_a_damaged_file_is_refused_by_its_name(case, tmp_path):
@@ -61,8 +64,8 @@ def test_a_damaged_file_is_refused_by_its_name(case, tmp_path):
 def test_what_makes_no_sense_is_refused():
     for given, says in (
         ([], "one for each position"),
-        ([1.0, 0.0], "above 0; that of position 2 is 0.0"),
-        ([1.0, np.nan], "position 2 is nan"),
+        ([1.0, 0.0], "above 0; position 2 has 0.0"),
+        ([1.0, np.nan], "position 2 has nan"),
     ):
         with pytest.raises(DataError, match=says):
             Propensity(given)
