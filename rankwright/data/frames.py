@@ -861,7 +861,7 @@ def categories_to_json(categories: AllCategories | None) -> dict[str, Any]:
 
 
 def categories_from_json(content: Any, names: Sequence[str] | None) -> dict[str, Categories] | None:
-    """Return categories from the JSON object of `categories_to_json`; others are a ValueError."""
+    """Return categories from the output of `categories_to_json`, or raise a ValueError."""
     categories = {}
     for name, feature in dict(content or {}).items():
         values = feature["values"]

@@ -400,7 +400,7 @@ class Table:
         return RankingData.from_arrays(**arrays)
 
     def _with_categories(self, table: Any, names: Iterable[str]) -> Any:
-        """Return an Arrow table in which the columns ``names`` are dictionaries."""
+        """Convert columns of an Arrow table to dictionaries."""
         import pyarrow as pa
         from pyarrow import compute
 
@@ -627,8 +627,8 @@ class TableWriter:
             for role, usual in USUAL_NAMES.items():
                 if name.strip().lower() in usual:
                     warnings.warn(
-                        f"feature {quoted(name)} is read as the {role} because of its name, unless "
-                        "the reader is given features=...",
+                        f"feature {quoted(name)} is read as the {role} because of its name; use "
+                        "features=... to read it as a feature.",
                         stacklevel=5,
                     )
         if part.categories and self.kind in _SEPARATORS:
