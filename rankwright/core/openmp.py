@@ -1,14 +1,13 @@
-"""OpenMP threads that sleep while they wait, in the libraries that we load.
+"""Passive waiting of OpenMP threads in LightGBM and torch.
 
-LightGBM and torch compute on OpenMP threads, which by default spin while they wait for each other.
-On a machine whose cores are busy with other work, or in a container with a CPU quota, the spinning
-takes the time that the working threads need: fits become 20 to 90 times slower. An OpenMP library
-reads its settings once, when it is loaded, so `passive_waiting` sets ``OMP_WAIT_POLICY`` around the
-import that loads it, and restores the environment at once.
+LightGBM and torch use OpenMP threads, which by default spin while they wait for each other. On a
+machine with busy cores, or in a container with a CPU quota, spinning uses the time of the working
+threads, and fits become 20 to 90 times slower. An OpenMP library reads its settings when it is
+loaded, so `passive_waiting` sets ``OMP_WAIT_POLICY`` during the import, and restores the
+environment afterwards.
 
-A user's own ``OMP_WAIT_POLICY``, ``GOMP_SPINCOUNT`` or ``KMP_BLOCKTIME`` is left as it is. Where
-LightGBM was imported before, nothing can be set any more, and `spare_threads` leaves busy cores
-alone.
+``OMP_WAIT_POLICY``, ``GOMP_SPINCOUNT`` and ``KMP_BLOCKTIME`` of the user are not changed. If
+LightGBM was imported before, it is too late for settings, and `spare_threads` avoids busy cores.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from pathlib import Path
 from threadpoolctl import ThreadpoolController
 
 _LOG = logging.getLogger(__name__)
-_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # of the user, and not ours
+_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # set by the user
 _STAT = Path("/proc/stat")
 _lock = threading.Lock()
-_passive: set[str] = set()  # OpenMP libraries that were loaded by us and sleep while they wait
+_passive: set[str] = set()  # OpenMP libraries with passive waiting, which Rankwright loaded
 _lightgbm_spins: bool | None = None  # None until its library is loaded
 
 
 @contextmanager
 def passive_waiting() -> Iterator[None]:
-    """Let OpenMP libraries that are loaded within it sleep while they wait."""
+    """Set passive waiting for OpenMP libraries that are loaded in this context."""
     with _lock:
         if _user_chose():
             yield
@@ -50,9 +49,9 @@ def passive_waiting() -> Iterator[None]:
 
 
 def load_lightgbm_library() -> None:
-    """Load LightGBM's library, before the import of LightGBM, so that its threads wait passively.
+    """Load LightGBM's library before the import of LightGBM, so that its threads wait passively.
 
-    The library alone is loaded: the packages that LightGBM imports keep their own waiting.
+    Only this library is loaded, so other packages that LightGBM imports are not affected.
     """
     global _lightgbm_spins
     if _lightgbm_spins is not None:
@@ -60,7 +59,7 @@ def load_lightgbm_library() -> None:
     if "lightgbm" not in sys.modules:
         with passive_waiting():
             for path in _library_files("lightgbm"):
-                with suppress(OSError, AttributeError):  # the import itself says what is wrong
+                with suppress(OSError, AttributeError):  # the import raises a better error
                     # LLVM's OpenMP library reads its settings when it is first called.
                     ctypes.CDLL(str(path)).omp_get_max_threads()
     _lightgbm_spins = not _user_chose() and not _passive
@@ -72,17 +71,17 @@ def load_lightgbm_library() -> None:
 
 
 def spare_threads(threads: int) -> int:
-    """Return ``threads``, or the number of idle cores where LightGBM's threads would spin."""
+    """Return ``threads``, or at most the number of idle cores if LightGBM's threads spin."""
     if not _lightgbm_spins:
         return threads
     running = _running_tasks()
     if running is None:
         return threads
-    return max(1, min(threads, (os.cpu_count() or 1) - (running - 1)))  # we are one of them
+    return max(1, min(threads, (os.cpu_count() or 1) - (running - 1)))  # minus this process
 
 
 def _running_tasks() -> int | None:
-    """Return how many tasks run or wait for a core, on Linux; None elsewhere."""
+    """Return the number of tasks that run or wait for a core; None except on Linux."""
     with suppress(OSError, ValueError):
         for line in _STAT.read_text(encoding="ascii").splitlines():
             if line.startswith("procs_running"):
@@ -104,5 +103,5 @@ def _user_chose() -> bool:
 
 
 def _openmp_libraries() -> frozenset[str]:
-    found = ThreadpoolController().select(user_api="openmp").info()
-    return frozenset(str(library["filepath"]) for library in found)
+    libraries = ThreadpoolController().select(user_api="openmp").info()
+    return frozenset(str(library["filepath"]) for library in libraries)

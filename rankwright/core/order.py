@@ -1,8 +1,8 @@
-"""The one tie rule: scores descending, equal scores in the order the documents came.
+"""The tie rule: scores descending, documents with equal scores in the order of the input.
 
-Everything that puts documents in order goes through here. A NaN score counts as the lowest; -0.0
-equals 0.0. Where a convention breaks ties otherwise, it gives a key, and a smaller key goes first
-among equal scores; documents equal in both keep their order.
+All code that sorts documents uses this module. A NaN score is the lowest, and -0.0 equals 0.0.
+Conventions with another tie rule pass a key: among equal scores, smaller keys are first, and
+documents with equal scores and keys are in the order of the input.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from rankwright.core.team import members, owns, shared_range, team_sum, wait
 from rankwright.core.types import F64, I64
 
 _RUN = 12  # longest run for insertion
-_COUNTED_RUN = 128  # longest run for counting, which the compiler turns into vector instructions
-NO_KEY = np.empty(0)  # where nothing but the order of documents decides among equal scores
-NO_KEY.flags.writeable = False  # as kernels see it, and so they are compiled once
+_COUNTED_RUN = 128  # longest run for counting, which the compiler vectorises
+NO_KEY = np.empty(0)  # equal scores are in the order of the input
+NO_KEY.flags.writeable = False  # one type for all keys, so that kernels are compiled once
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def _before(s, key, i, j):  # type: ignore[no-untyped-def]
-    """Whether document i must stand before document j, which came later or earlier alike."""
+    """Return whether document i ranks above document j; False for ties."""
     if s[i] > s[j]:
         return True
     if s[i] < s[j]:
         return False
-    if s[i] != s[i]:  # NaN against NaN is a tie; NaN against a number loses
+    if s[i] != s[i]:  # two NaN are tied; a NaN ranks below a number
         return s[j] != s[j] and len(key) > 0 and key[i] < key[j]
     if s[j] != s[j]:
         return True
@@ -51,7 +51,7 @@ def _insert_run(lo, hi, s, key, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
-    """Put each document of lo:hi where the number of documents before it says; no NaN, no key."""
+    """Sort documents lo:hi by the number of documents above each; without NaN and key."""
     scores, places = s[lo:hi], order[lo:hi]
     for i in shared_range(0, len(scores)):
         later = scores[i + 1 :]
@@ -65,7 +65,7 @@ def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def _is_plain(scores, key):  # type: ignore[no-untyped-def]
-    """Whether the scores alone decide: there is no key and no NaN."""
+    """Return whether there is no key and no NaN."""
     missing = 0
     for i in shared_range(0, len(scores)):
         missing += scores[i] != scores[i]
@@ -74,7 +74,7 @@ def _is_plain(scores, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
-    """Stable merge sort of documents lo:hi into ``order[lo:hi]``; ``spare`` is scratch."""
+    """Sort documents lo:hi into ``order[lo:hi]`` by a stable merge sort with buffer ``spare``."""
     plain = _is_plain(s[lo:hi], key)
     width = _COUNTED_RUN * members() if plain else _RUN
     if plain:
@@ -89,7 +89,7 @@ def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
 
 @kernel
 def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-untyped-def]
-    """Sort the runs of ``width`` documents, unless they are ``plain``, and merge them."""
+    """Merge the runs of ``width`` documents, which are sorted if they are ``plain``."""
     if not plain:
         for start in range(lo, hi, width):
             _insert_run(start, min(start + width, hi), s, key, order)
@@ -112,14 +112,14 @@ def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-
 
 @kernel
 def sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
-    """Write the ranking of each query to its places of ``order``."""
+    """Write the ranking of each query to its range of ``order``."""
     for q in range(lo, hi):
         sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
 
 
 @kernel
 def in_order_of(number, documents):  # type: ignore[no-untyped-def]
-    """Return ``documents`` from the lowest number to the highest, equal ones as they came."""
+    """Return ``documents`` sorted by number, stably."""
     n = len(documents)
     lead, order, spare = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
@@ -131,7 +131,7 @@ def in_order_of(number, documents):  # type: ignore[no-untyped-def]
 
 @kernel
 def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type: ignore[no-untyped-def]
-    """Keep the first ``limit`` documents of each group of each query; ``seen`` starts at zero."""
+    """Select the first ``limit`` documents of each group of each query; ``seen`` is zero."""
     n = 0
     for q in range(len(indptr) - 1):
         for r in range(indptr[q], indptr[q + 1]):
@@ -148,7 +148,7 @@ def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type
 
 @kernel
 def _limit_topics(indptr, order, topics, limit, kept, kept_indptr):  # type: ignore[no-untyped-def]
-    """Keep documents in order as long as their topics have room; return how many are kept."""
+    """Select documents in order while their topics are below the limit; return their number."""
     load = np.zeros(topics.shape[1])
     n = 0
     for q in range(len(indptr) - 1):
@@ -179,36 +179,35 @@ def ranking(s: F64, indptr: I64, *, key: F64 | None = None, n_jobs: int | None =
     indptr
         Rows of query q are ``indptr[q]:indptr[q + 1]``.
     key
-        Decides among equal scores, smaller first; by default the order of the rows decides.
+        Order of documents with equal scores, smaller first; by default the order of the rows.
     """
     order = np.empty(len(s), np.int64)
     spare = np.empty(len(s), np.int64)
-    chosen = NO_KEY if key is None else np.ascontiguousarray(key, np.float64).view()
-    chosen.flags.writeable = False
-    map_queries(sort_queries, indptr, s, chosen, order, spare, n_jobs=n_jobs)
+    key = NO_KEY if key is None else np.ascontiguousarray(key, np.float64).view()
+    key.flags.writeable = False
+    map_queries(sort_queries, indptr, s, key, order, spare, n_jobs=n_jobs)
     return order
 
 
 def limit_per_group(order: I64, indptr: I64, group: I64 | F64, limit: int) -> tuple[I64, I64]:
-    """Drop from a ranking all but the best ``limit`` documents of each group.
+    """Return the best ``limit`` documents of each group in a ranking, and their boundaries.
 
-    ``group`` numbers each row's group from 0, or has a column for each topic, with the share of
-    each row in it; topics may then overlap. Returns the shorter ranking and its own boundaries.
+    ``group`` has the number of the group of each row, from 0, or a column for each topic with the
+    share of each row, so that topics can overlap.
 
-    Documents are taken greedily in order of score. With one group each, that is the best choice for
-    any metric that falls with the rank. With overlapping topics the best choice is NP-hard: greedy
-    has the best first document, the best second one beside it, and so on, and where shares are 0 or
-    1 the scores of what it takes, counted from 0, add up to at least 1/m of the most that any
-    choice can have, m being the most topics of a document.
+    Documents are selected greedily in order of score. With one group per document, this is optimal
+    for any metric whose discount decreases with the rank. With overlapping topics the optimum is
+    NP-hard. If shares are 0 or 1, the sum of the selected scores, counted from 0, is at least 1/m
+    of the largest possible sum, for documents with at most m topics.
     """
-    kept = np.empty(len(order), np.int64)
-    kept_indptr = np.zeros(len(indptr), np.int64)
+    selected = np.empty(len(order), np.int64)
+    bounds = np.zeros(len(indptr), np.int64)
     if group.ndim == 2:
-        n = _limit_topics(indptr, order, group, limit, kept, kept_indptr)
-        return kept[:n], kept_indptr
-    seen = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
-    n = _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr)
-    return kept[:n], kept_indptr
+        n = _limit_topics(indptr, order, group, limit, selected, bounds)
+        return selected[:n], bounds
+    counts = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    n = _limit_groups(indptr, order, group, limit, counts, selected, bounds)
+    return selected[:n], bounds
 
 
 def shown(
@@ -220,9 +219,9 @@ def shown(
     top: int | None = None,
     n_jobs: int | None = None,
 ) -> tuple[I64, I64]:
-    """Return the ranking that a user sees, and its boundaries.
+    """Return the ranking that is shown to users, and its boundaries.
 
-    At most ``per_group`` documents of each ``group`` are in it, and ``top`` in all, per query.
+    Each query has at most ``per_group`` documents of each ``group``, and at most ``top`` documents.
     """
     order = ranking(s, indptr, n_jobs=n_jobs)
     if per_group is not None:
@@ -235,15 +234,15 @@ def shown(
 
 
 def first_places(indptr: I64, top: int) -> tuple[I64, I64]:
-    """Return where the first ``top`` places of each query are, and the boundaries of these."""
-    kept = np.minimum(np.diff(indptr), top)
-    bounds = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
-    places = np.repeat(indptr[:-1] - bounds[:-1], kept) + np.arange(bounds[-1])
+    """Return the first ``top`` places of each query, and their boundaries."""
+    sizes = np.minimum(np.diff(indptr), top)
+    bounds = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    places = np.repeat(indptr[:-1] - bounds[:-1], sizes) + np.arange(bounds[-1])
     return places, bounds
 
 
 def first_of_runs(values: F64, begin: I64) -> NDArray[np.bool_]:
-    """Return whether each value is the first of a run of equal ones in its query."""
+    """Return whether each value is the first of a run of equal values in its query."""
     new = np.ones(len(values), bool)
     new[1:] = values[1:] != values[:-1]
     new[begin[:-1][np.diff(begin) > 0]] = True
@@ -251,7 +250,7 @@ def first_of_runs(values: F64, begin: I64) -> NDArray[np.bool_]:
 
 
 def numbers_of_runs(values: F64, begin: I64) -> tuple[I64, I64]:
-    """Return numbers from 0 for runs of equal values in each query, and where its runs begin."""
+    """Return the number of the run of equal values of each row, and the first run of each query."""
     runs = np.append(0, np.cumsum(first_of_runs(values, begin)))
     of_query = runs[begin]
     number = runs[1:] - 1 - np.repeat(of_query[:-1], np.diff(begin))
