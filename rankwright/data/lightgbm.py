@@ -1,10 +1,9 @@
-"""LightGBM's and XGBoost's text files: queries by their sizes in a file beside the data.
+"""Text files of LightGBM and XGBoost, with a second file for the sizes of queries.
 
-``train.txt`` (svmlight lines without ``qid:``, whose feature ids LightGBM counts from 0) comes with
-``train.txt.query``: the number of rows of each query, one per line. ``train.txt.weight`` and
-``train.txt.position``, one value per row, are read if they exist. Queries have no ids and are
-numbered from 0. XGBoost has the sizes in ``train.txt.group``, and in ``train.txt.weight`` one value
-per query.
+``train.txt`` has svmlight lines without ``qid:``, with feature ids from 0. ``train.txt.query`` has
+the number of rows of each query, one per line. ``train.txt.weight`` and ``train.txt.position``,
+with a value for each row, are read if they exist. Queries have no ids and are numbered from 0.
+XGBoost has the sizes in ``train.txt.group``, and a weight per query in ``train.txt.weight``.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _MOST_DIGITS = 12  # of the size of a query
 
 
 class LightGBMText:
-    """LightGBM's text without query ids, their sizes in FILE.query (XGBoost: FILE.group)."""
+    """LightGBM's text without query ids, with their sizes in FILE.query (XGBoost: FILE.group)."""
 
     extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["lightgbm"]
 
     @staticmethod
     def has_no_query_ids(path: str | Path) -> bool:
-        """Return whether the first line of ``path`` names no query, so that sizes are needed."""
+        """Return whether the first line of ``path`` has no query id, so that sizes are needed."""
         if not Path(path).is_file():
             return False
         with open_bytes(path) as stream:
@@ -54,12 +53,12 @@ class LightGBMText:
         n_features: int | None = None,
         n_jobs: int | None = None,
     ) -> RankingData:
-        """Read ``path`` with the files beside it.
+        """Read ``path`` and its files of sizes, weights and positions.
 
         Parameters
         ----------
         zero_based
-            Whether feature ids count from 0, as LightGBM takes them.
+            Whether feature ids start at 0, as in LightGBM, or at 1.
         dtype, absent, sparse, n_features, n_jobs
             As for LETOR text.
         """
@@ -67,7 +66,7 @@ class LightGBMText:
         if sizes_file is None:
             raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
         sizes = _read_sizes(sizes_file)
-        data = Letor().read(
+        data = Letor.read(
             path,
             zero_based=zero_based,
             dtype=dtype,
@@ -77,10 +76,10 @@ class LightGBMText:
             group_sizes=sizes,
             n_jobs=n_jobs,
         )
-        return _with_files_beside(data, path, by_query=sizes_file.suffix == ".group")
+        return _with_weights_and_positions(data, path, by_query=sizes_file.suffix == ".group")
 
     def write(self, data: RankingData, path: str | Path) -> None:  # noqa: ARG002
-        """Refuse: files of this format are only read."""
+        """Raise an error; this format can only be read."""
         raise UsageError(
             f"{path}: files of LightGBM are read, not written; write LETOR text (.txt) or a table "
             "(.csv, .parquet)."
@@ -103,8 +102,10 @@ def _read_sizes(path: Path) -> I64:
     return np.array(sizes, np.int64)
 
 
-def _with_files_beside(data: RankingData, path: str | Path, *, by_query: bool) -> RankingData:
-    """Add weights, which are those of queries ``by_query``, and positions."""
+def _with_weights_and_positions(
+    data: RankingData, path: str | Path, *, by_query: bool
+) -> RankingData:
+    """Add the weights of documents, or of queries if ``by_query``, and the positions."""
     weight_file, position_file = beside(path, "weight"), beside(path, "position")
     if weight_file is not None:
         weights = []
@@ -112,22 +113,22 @@ def _with_files_beside(data: RankingData, path: str | Path, *, by_query: bool) -
             weights.append(number_at(text, weight_file, line, "the weight"))
             if not 0 <= weights[-1] < np.inf:
                 error_at(weight_file, line, f"a weight is finite and 0 or more, not {text}")
-        _check_length(weight_file, weights, data, by_query=by_query)
-        found = np.array(weights)
-        data = replace(data, query_weight=found) if by_query else replace(data, sample_weight=found)
+        count, unit = (data.n_queries, "queries") if by_query else (data.n_documents, "documents")
+        _check_length(weight_file, weights, count, unit)
+        if by_query:
+            data = replace(data, query_weight=np.array(weights))
+        else:
+            data = replace(data, sample_weight=np.array(weights))
     if position_file is not None:
         positions = [text for _, text in _values(position_file)]
-        _check_length(position_file, positions, data)
+        _check_length(position_file, positions, data.n_documents, "documents")
         data = replace(data, position=ids_of_text(positions))
     return data
 
 
-def _check_length(
-    path: Path, values: list[Any], data: RankingData, *, by_query: bool = False
-) -> None:
-    count, what = (data.n_queries, "queries") if by_query else (data.n_documents, "documents")
+def _check_length(path: Path, values: list[Any], count: int, unit: str) -> None:
     if len(values) != count:
-        raise DataError(f"{path} has {len(values)} lines for {count} {what}.")
+        raise DataError(f"{path} has {len(values)} lines for {count} {unit}.")
 
 
 LIGHTGBM = Format(
