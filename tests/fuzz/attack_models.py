@@ -221,10 +221,7 @@ RUNS = {
     "feature_sum": ("adarank", {"n_rounds": 5}),
     "coordinate_ascent": ("coordinate_ascent", {"n_restarts": 1, "n_passes": 2}),
     "expression": ("rankgp", {"population": 20, "n_generations": 4}),
-    "linear": ("ranknet", {"model": rw.models.Linear()}),
-    "noisy": ("xendcg", {"model": rw.models.Linear()}),
     "network": ("listnet", {"model": rw.models.Network(hidden_layer_sizes=(3,), epochs=4)}),
-    "factorization": ("cofirank", {"n_factors": 2}),
 }
 
 

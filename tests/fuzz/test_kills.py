@@ -62,10 +62,8 @@ def killed(words, seconds, folder=None):
 
 FITS = {
     "boost": ("lambdamart", "n_estimators=100", "colsample_bytree=0.5"),
-    "lbfgs": ("ranknet", "model=linear", "model.l2=auto"),
     "adam": ("ranknet", "epochs=20"),
     "line_search": ("coordinate_ascent", "n_restarts=2"),
-    "bundle": ("ranksvm", "solver=bundle", "l2=auto"),
 }
 
 
