@@ -126,7 +126,8 @@ def _evaluate() -> None:
     from rankwright.metrics.evaluation import evaluate
 
     data = _data()
-    scores = np.round(data.X[:, 0], 1)
+    features: Any = data.X
+    scores = np.round(features[:, 0], 1)
     for convention in ("standard", "trec_eval", "letor4"):
         evaluate(data, scores, list(registry.names("metrics")), convention=convention)
 

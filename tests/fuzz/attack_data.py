@@ -1,12 +1,12 @@
 """Files of data: every format that is read, stores, click logs, and compiled kernels."""
 
 import logging
+import os
 import shutil
 import warnings
 from dataclasses import replace
 from functools import cache
 
-import numba
 import numpy as np
 from click_sessions import random_log
 from damage import Attack
@@ -16,6 +16,7 @@ from small_data import small_data
 import rankwright as rw
 from rankwright import clicks
 from rankwright.core import kernel_cache
+from rankwright.core.jit import kernel
 from rankwright.core.kernels import copy_values
 from rankwright.data.files import load, save
 from rankwright.data.inspect import inspect
@@ -191,42 +192,34 @@ CLICK_LOGS = Attack(write_click_logs, use_click_log)
 # Its files hold pickles and machine code and belong to the user, so they are damaged as by a disk
 # or a killed writer, under digests that no longer match.
 
-_SIGNATURE = (numba.float64[::1], numba.float64[::1])
 
-
-class _OwnCache(kernel_cache.KernelCache):
-    """The cache of `copy_values` in a folder with one entry."""
-
-    def __init__(self, folder):
-        super().__init__(copy_values.py_func)
-        self._own_folder = kernel_cache.Folder(folder)
-
-    def _stored(self, codegen):
-        return self._own_folder
-
-    def _entry(self, sig):
-        return "entry.kernel"
+def _compiled(folder):
+    """Return `copy_values` as a kernel whose code is kept in a folder."""
+    os.environ["RANKWRIGHT_CACHE"] = str(folder)
+    kernel_cache.kernels_folder.cache_clear()
+    copied = np.zeros(2)
+    function = kernel(copy_values.py_func)
+    function(np.array([1.0, 2.0]), copied)
+    assert copied.tolist() == [1.0, 2.0]
+    return function
 
 
 def write_kernels(folder):
-    """Write a compiled kernel."""
-    result = copy_values._compiler.compile(_SIGNATURE, None)
-    _OwnCache(folder).save_overload(_SIGNATURE, result)
-    return [folder / "entry.kernel"]
+    """Compile a kernel and return the files that Numba wrote."""
+    _compiled(folder / "kernels")
+    return sorted(folder.rglob("*.nb[ci]"))
 
 
 def use_kernel(path):
-    """Load a kernel from a copy of the file and call it; a damaged one is not loaded."""
+    """Call a kernel whose folder has this file; if it is damaged, the kernel is compiled again."""
     logging.disable()
-    folder = path.parent / "in-use"  # damaged entries are removed
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    shutil.copy(path, folder / "entry.kernel")
-    loaded = _OwnCache(folder).load_overload(_SIGNATURE, copy_values.targetctx)
-    if loaded is not None:
-        source, copied = np.array([1.0, 2.0]), np.zeros(2)
-        loaded.entry_point(source, copied)
-        assert copied.tolist() == [1.0, 2.0]
+    (written,) = (folder for folder in path.parents if (folder / "whole").is_dir())
+    used = written / "in-use"
+    shutil.rmtree(used, ignore_errors=True)
+    shutil.copytree(written / "whole" / "kernels", used)
+    (target,) = used.rglob(path.name)
+    shutil.copy(path, target)
+    _compiled(used)
 
 
 KERNELS = Attack(write_kernels, use_kernel)
