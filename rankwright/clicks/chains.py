@@ -74,7 +74,7 @@ class _Sums(NamedTuple):
 
 
 @kernel
-def _conditional(lo, hi, indptr, click, alpha, after_skip, after_click, out):  # type: ignore[no-untyped-def]
+def _conditional(lo, hi, indptr, click, alpha, after_skip, after_click, out):
     """Write click probabilities given the clicks above."""
     for s in range(lo, hi):
         e = 1.0
@@ -88,7 +88,7 @@ def _conditional(lo, hi, indptr, click, alpha, after_skip, after_click, out):  #
 
 
 @kernel
-def _marginal(lo, hi, indptr, alpha, after_skip, after_click, out):  # type: ignore[no-untyped-def]
+def _marginal(lo, hi, indptr, alpha, after_skip, after_click, out):
     """Write click probabilities that are not given the clicks above."""
     for s in range(lo, hi):
         m = 1.0
@@ -101,7 +101,7 @@ def _marginal(lo, hi, indptr, alpha, after_skip, after_click, out):  # type: ign
 
 
 @kernel
-def _count(sessions, to_first, attracted, seen, ended, ended_at):  # type: ignore[no-untyped-def]
+def _count(sessions, to_first, attracted, seen, ended, ended_at):
     """Add up clicks and documents down to the first or the last click, and last clicks."""
     for s in range(len(sessions.indptr) - 1):
         start, end, w = sessions.indptr[s], sessions.indptr[s + 1], sessions.weight[s]
@@ -125,7 +125,7 @@ def _count(sessions, to_first, attracted, seen, ended, ended_at):  # type: ignor
 
 
 @kernel
-def _posterior(start, end, sessions, now, below, attracted, satisfied, continued):  # type: ignore[no-untyped-def]
+def _posterior(start, end, sessions, now, below, attracted, satisfied, continued):
     """Write expected successes of each document of a session; return its log-likelihood.
 
     ``below`` is scratch for (9); ``continued`` has successes and trials of gamma.
@@ -175,7 +175,7 @@ def _posterior(start, end, sessions, now, below, attracted, satisfied, continued
 
 
 @kernel
-def _expect(first, last, bounds, sessions, now, sums):  # type: ignore[no-untyped-def]
+def _expect(first, last, bounds, sessions, now, sums):
     """Add up expected successes over the sessions of ranges first:last."""
     most = longest(bounds[first], bounds[last], sessions.indptr)
     below, attracted, satisfied = np.empty(most + 1), np.empty(most), np.empty(most)

@@ -48,7 +48,7 @@ MOST_UBM_POSITIONS = 60
 
 
 @kernel
-def _log_likelihood(shown, clicked, p):  # type: ignore[no-untyped-def]
+def _log_likelihood(shown, clicked, p):
     """Return the log-likelihood of a cell."""
     value = 0.0
     if clicked > 0.0:
@@ -59,7 +59,7 @@ def _log_likelihood(shown, clicked, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _examination_sums(first, last, bounds, cells, alpha, gamma, attracted, examined, value):  # type: ignore[no-untyped-def]
+def _examination_sums(first, last, bounds, cells, alpha, gamma, attracted, examined, value):
     """Add up expected successes for the pairs of ranges first:last, with a row for each range."""
     for r in range(first, last):
         for u in range(bounds[r], bounds[r + 1]):
@@ -77,13 +77,13 @@ def _examination_sums(first, last, bounds, cells, alpha, gamma, attracted, exami
 
 
 @inline_kernel
-def _ubm_context(position, before):  # type: ignore[no-untyped-def]
+def _ubm_context(position, before):
     """Return the number of a position and that of the last click above it (0: none)."""
     return position * (position - 1) // 2 + before
 
 
 @kernel
-def _ubm_marginals(lo, hi, indptr, position, alpha, gamma, out):  # type: ignore[no-untyped-def]
+def _ubm_marginals(lo, hi, indptr, position, alpha, gamma, out):
     """Write click probabilities that are not given the clicks above, by where the last one was."""
     for s in range(lo, hi):
         start, end = indptr[s], indptr[s + 1]

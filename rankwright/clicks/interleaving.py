@@ -117,7 +117,7 @@ class _Rankings(NamedTuple):
 
 
 @kernel
-def _sample(seed, query, session, u):  # type: ignore[no-untyped-def]
+def _sample(seed, query, session, u):
     """Fill u with the random numbers of a session."""
     state = hash_step(hash_step(hash_step(np.uint64(0), seed), np.uint64(query)), session)
     for i in range(len(u)):
@@ -125,13 +125,13 @@ def _sample(seed, query, session, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sample_sessions(seed, query, session, u):  # type: ignore[no-untyped-def]
+def _sample_sessions(seed, query, session, u):
     for s in range(len(query)):
         _sample(seed, query[s], session[s], u[s])
 
 
 @kernel
-def _best_left(order, length, begin, used):  # type: ignore[no-untyped-def]
+def _best_left(order, length, begin, used):
     """Return the first rank, from 0 and at or after ``begin``, whose document is not used."""
     while begin < length and used[order[begin]]:
         begin += 1
@@ -139,7 +139,7 @@ def _best_left(order, length, begin, used):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draft_list(order, length, u, used, place, picks, shown, team):  # type: ignore[no-untyped-def]
+def draft_list(order, length, u, used, place, picks, shown, team):
     """Team draft, of any number of rankers."""
     place[:] = 0
     picks[:] = 0
@@ -163,7 +163,7 @@ def draft_list(order, length, u, used, place, picks, shown, team):  # type: igno
 
 
 @kernel
-def _mass_left(order, length, power, used):  # type: ignore[no-untyped-def]
+def _mass_left(order, length, power, used):
     """Return the denominator of (2)."""
     mass = 0.0
     for r in range(length):
@@ -173,7 +173,7 @@ def _mass_left(order, length, power, used):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def probabilistic_list(order, length, rank, power, u, used, left, mass, fresh, shown, team, credit):  # type: ignore[no-untyped-def]
+def probabilistic_list(order, length, rank, power, u, used, left, mass, fresh, shown, team, credit):
     """Probabilistic interleaving; ``power[r]`` is (r + 1)^-tau, and credit gets the shares (3)."""
     n = len(length)
     for j in range(n):
@@ -225,7 +225,7 @@ class _Out(NamedTuple):
 
 
 @kernel
-def _draw_sessions(lo, hi, by_draft, rankings, power, seed, out):  # type: ignore[no-untyped-def]
+def _draw_sessions(lo, hi, by_draft, rankings, power, seed, out):
     """Write the lists of sessions lo:hi, by team draft or by probabilistic interleaving."""
     n = len(rankings.length)
     longest = rows = 0
@@ -254,7 +254,7 @@ def _draw_sessions(lo, hi, by_draft, rankings, power, seed, out):  # type: ignor
 
 
 @kernel
-def _rank_documents(lo, hi, indptr, order, length, rank, size):  # type: ignore[no-untyped-def]
+def _rank_documents(lo, hi, indptr, order, length, rank, size):
     """Write the ranks of the documents of queries lo:hi, and how many have one."""
     for q in range(lo, hi):
         for j in range(len(order)):
@@ -273,7 +273,7 @@ def _rank_documents(lo, hi, indptr, order, length, rank, size):  # type: ignore[
 
 
 @kernel
-def _in_list(documents, n, d):  # type: ignore[no-untyped-def]
+def _in_list(documents, n, d):
     found = False
     for i in range(n):
         found |= documents[i] == d
@@ -281,7 +281,7 @@ def _in_list(documents, n, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_absent(order, length, documents, n):  # type: ignore[no-untyped-def]
+def _first_absent(order, length, documents, n):
     """Return the best document of a ranking that is not among the first n; -1 without one."""
     for r in range(length):
         if not _in_list(documents, n, order[r]):
@@ -290,7 +290,7 @@ def _first_absent(order, length, documents, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _allowed_lists(order, length, size, lists, spare):  # type: ignore[no-untyped-def]
+def _allowed_lists(order, length, size, lists, spare):
     """Write all lists that are allowed; return how many, -1 where there are too many."""
     count = 1
     for i in range(size):
@@ -318,7 +318,7 @@ def _allowed_lists(order, length, size, lists, spare):  # type: ignore[no-untype
 
 
 @kernel
-def _sample_lists(order, length, size, lists):  # type: ignore[no-untyped-def]
+def _sample_lists(order, length, size, lists):
     """Write lists that draw a ranker with documents left at each position."""
     for m in range(len(lists)):
         for i in range(size):
@@ -340,7 +340,7 @@ def _sample_lists(order, length, size, lists):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _more_clicks(lo, hi, indptr, click, share, i, j, outcome):  # type: ignore[no-untyped-def]
+def _more_clicks(lo, hi, indptr, click, share, i, j, outcome):
     """Write P(ranker i gave more of the clicked documents) - P(j did) for sessions lo:hi.
 
     ``odds[m]`` is the probability that i is ahead by m - n after some clicks.

@@ -74,7 +74,7 @@ _FEW_REWARDS = 10.0
 
 
 @kernel
-def add_up_sessions(indptr, weight, reward, out):  # type: ignore[no-untyped-def]
+def add_up_sessions(indptr, weight, reward, out):
     """Write the sum of weight times reward of each session, (1)."""
     for s in range(len(indptr) - 1):
         total = 0.0
@@ -84,7 +84,7 @@ def add_up_sessions(indptr, weight, reward, out):  # type: ignore[no-untyped-def
 
 
 @kernel
-def add_up_cascade(indptr, weight, reward, predicted, expected, out):  # type: ignore[no-untyped-def]
+def add_up_cascade(indptr, weight, reward, predicted, expected, out):
     """Write the sum of (4) of each session."""
     for s in range(len(indptr) - 1):
         total = 0.0

@@ -30,7 +30,7 @@ _EARLY, _LATE = -24.0, 3.7  # log t at which a document of rate 1 has hardly arr
 
 
 @kernel
-def _arrival_counts(log_rate, log_t, slots, before, after, out):  # type: ignore[no-untyped-def]
+def _arrival_counts(log_rate, log_t, slots, before, after, out):
     """Add a time t of (3) to ``out[d, l]``; ``before`` and ``after`` are scratch (n + 1, slots).
 
     ``before[d, k]`` is the probability that k of the documents ahead of d in the file arrived.
@@ -63,7 +63,7 @@ def _arrival_counts(log_rate, log_t, slots, before, after, out):  # type: ignore
 
 
 @kernel
-def _slot_probabilities(lo, hi, scores, temperature, slots, out):  # type: ignore[no-untyped-def]
+def _slot_probabilities(lo, hi, scores, temperature, slots, out):
     """Write (3) for documents lo:hi of one query.
 
     Rates may differ by more than numbers hold, so that logarithms stand for rates and times. The
@@ -85,7 +85,7 @@ def _slot_probabilities(lo, hi, scores, temperature, slots, out):  # type: ignor
 
 
 @kernel
-def _conditional(indptr, row, documents, query, scores, temperature, values, out, mean):  # type: ignore[no-untyped-def]
+def _conditional(indptr, row, documents, query, scores, temperature, values, out, mean):
     """Write (1) of each impression given what stands above it, and the mean of ``values`` there."""
     longest = 0
     for q in query:
@@ -113,7 +113,7 @@ def _conditional(indptr, row, documents, query, scores, temperature, values, out
 
 
 @kernel
-def multiply_down(indptr, conditional, out):  # type: ignore[no-untyped-def]
+def multiply_down(indptr, conditional, out):
     """Write the product of ``conditional`` down to each impression of a session, (2)."""
     for s in range(len(indptr) - 1):
         product = 1.0

@@ -29,7 +29,7 @@ _CONTEXT_BITS = 32
 
 
 @kernel
-def previous_clicks(indptr, position, click, out):  # type: ignore[no-untyped-def]
+def previous_clicks(indptr, position, click, out):
     """Write the position of the click before each impression in its session, 0 without any."""
     for s in range(len(indptr) - 1):
         before = 0

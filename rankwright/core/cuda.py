@@ -61,52 +61,52 @@ cuda = _numba_cuda()
 
 
 @cuda.jit(device=True)
-def _shared_range(lo, hi):  # type: ignore[no-untyped-def]
+def _shared_range(lo, hi):
     return range(lo + (cuda.threadIdx.x - lo) % cuda.blockDim.x, hi, cuda.blockDim.x)
 
 
 @cuda.jit(device=True)
-def _owns(i):  # type: ignore[no-untyped-def]
+def _owns(i):
     return i % cuda.blockDim.x == cuda.threadIdx.x
 
 
 @cuda.jit(device=True)
-def _member():  # type: ignore[no-untyped-def]
+def _member():
     return cuda.threadIdx.x
 
 
 @cuda.jit(device=True)
-def _members():  # type: ignore[no-untyped-def]
+def _members():
     return cuda.blockDim.x
 
 
 @cuda.jit(device=True)
-def _once(x):  # type: ignore[no-untyped-def]
+def _once(x):
     return x if cuda.threadIdx.x == 0 else 0.0
 
 
 @cuda.jit(device=True)
-def _wait():  # type: ignore[no-untyped-def]
+def _wait():
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def _team_sum(x):  # type: ignore[no-untyped-def]
+def _team_sum(x):
     return _over_team(float64(x), 0.0, False, False)[0]
 
 
 @cuda.jit(device=True)
-def _team_sums(x, y):  # type: ignore[no-untyped-def]
+def _team_sums(x, y):
     return _over_team(float64(x), float64(y), True, False)
 
 
 @cuda.jit(device=True)
-def _team_max(x):  # type: ignore[no-untyped-def]
+def _team_max(x):
     return _over_team(float64(x), 0.0, False, True)[0]
 
 
 @cuda.jit(device=True)
-def _joined(mine, other, largest):  # type: ignore[no-untyped-def]
+def _joined(mine, other, largest):
     """Return the sum, or the largest, which is NaN where one is."""
     if not largest:
         return mine + other
@@ -114,13 +114,13 @@ def _joined(mine, other, largest):  # type: ignore[no-untyped-def]
 
 
 @cuda.jit(device=True)
-def _over_warp(x, largest):  # type: ignore[no-untyped-def]
+def _over_warp(x, largest):
     for step in (16, 8, 4, 2, 1):
         x = _joined(x, cuda.shfl_xor_sync(-1, x, step), largest)
     return x
 
 
-def _over_team_by_warps(x, y, two, largest):  # type: ignore[no-untyped-def]
+def _over_team_by_warps(x, y, two, largest):
     """Join x, and y if ``two``, of all members: in warps, then over them, in the same order."""
     x, y = _over_warp(x, largest), _over_warp(y, largest) if two else y
     warps = cuda.blockDim.x // 32
@@ -139,7 +139,7 @@ def _over_team_by_warps(x, y, two, largest):  # type: ignore[no-untyped-def]
     return _over_warp(x, largest), _over_warp(y, largest) if two else y
 
 
-def _over_team_by_halves(x, y, two, largest):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def _over_team_by_halves(x, y, two, largest):  # noqa: ARG001
     """As `_over_team_by_warps`, for Numba's simulator, which knows no warps."""
     shared = cuda.shared.array(0, float64)
     me, members, half = cuda.threadIdx.x, cuda.blockDim.x, cuda.blockDim.x // 2
@@ -174,19 +174,19 @@ _OF_TEAM = {
 
 
 @cuda.jit(device=True, inline="always")
-def _new_floats(scratch, lo, begin, size):  # type: ignore[no-untyped-def]
+def _new_floats(scratch, lo, begin, size):
     at = scratch.begin[lo] - scratch.first + begin
     return scratch.floats[at : at + size]
 
 
 @cuda.jit(device=True, inline="always")
-def _new_table(scratch, lo, begin, rows, columns):  # type: ignore[no-untyped-def]
+def _new_table(scratch, lo, begin, rows, columns):
     at = scratch.begin[lo] - scratch.first + begin
     return scratch.floats[at : at + rows * columns].reshape((rows, columns))
 
 
 @cuda.jit(device=True, inline="always")
-def _own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-untyped-def]
+def _own_table(room, begin, rows, columns, workers, worker):
     part = room[begin * workers : (begin + rows * columns) * workers]
     return part.reshape((rows, columns, workers))[:, :, worker]
 

@@ -16,7 +16,7 @@ from rankwright.core.team import shared_range
 
 
 @kernel
-def longest(lo, hi, indptr):  # type: ignore[no-untyped-def]
+def longest(lo, hi, indptr):
     """Return the number of documents of the longest of the queries lo:hi."""
     most = 0
     for q in range(lo, hi):
@@ -25,7 +25,7 @@ def longest(lo, hi, indptr):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clear(lo, hi, array):  # type: ignore[no-untyped-def]
+def clear(lo, hi, array):
     """Write zeros to the rows lo:hi of an array that was asked for, that is, has a length."""
     if len(array):
         for i in shared_range(lo, hi):
@@ -33,7 +33,7 @@ def clear(lo, hi, array):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clear_query(q, indptr, value, grad, curv):  # type: ignore[no-untyped-def]
+def clear_query(q, indptr, value, grad, curv):
     """Write zeros for query q: all that a loss has to say where there is no order."""
     value[q] = 0.0
     clear(indptr[q], indptr[q + 1], grad)
@@ -41,7 +41,7 @@ def clear_query(q, indptr, value, grad, curv):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def query_seed(random_key, q):  # type: ignore[no-untyped-def]
+def query_seed(random_key, q):
     """Return a hash of q and ``random_key``: seed, iteration and number of the first query."""
     sampled_in = hash_step(hash_step(np.uint64(0), random_key[0]), random_key[1])
     return hash_step(sampled_in, np.uint64(q) + random_key[2])
@@ -60,13 +60,13 @@ _TOP_53 = np.uint64(11)
 
 
 @kernel
-def log1p_exp(x):  # type: ignore[no-untyped-def]
+def log1p_exp(x):
     """Return log(1 + exp(x)), for any x."""
     return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
 
 
 @kernel
-def log1p_unit(r):  # type: ignore[no-untyped-def]
+def log1p_unit(r):
     """Return log(1 + r) for r in [0, 1], to 3e-15 relative, as vector instructions in a loop.
 
     log(1 + r) = 2 artanh(u) with u = r / (2 + r) <= 1/3; the polynomial is 2 artanh(u) / u in u^2,
@@ -87,7 +87,7 @@ def log1p_unit(r):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     """Return 1 / (1 + exp(-x)), to full relative precision at both ends."""
     if x >= 0.0:
         return 1.0 / (1.0 + math.exp(-x))
@@ -96,7 +96,7 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_step(state, word):  # type: ignore[no-untyped-def]
+def hash_step(state, word):
     """Return the next state (uint64) of a hash that takes in ``word``: SplitMix64's mixer."""
     z = (state ^ np.uint64(word)) + _GOLDEN
     z = (z ^ (z >> _SHIFT_1)) * _MIX_1
@@ -105,7 +105,7 @@ def hash_step(state, word):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def hash_uniform(state):  # type: ignore[no-untyped-def]
+def hash_uniform(state):
     """Return a number in [0, 1) from the 53 upper bits of a hash."""
     return np.float64(state >> _TOP_53) * 2.0**-53
 
@@ -120,14 +120,14 @@ def hash_uniform(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_values(source, target):  # type: ignore[no-untyped-def]
+def copy_values(source, target):
     """Copy ``source`` to the first places of ``target``."""
     for i in range(len(source)):
         target[i] = source[i]
 
 
 @kernel
-def take(source, places, target):  # type: ignore[no-untyped-def]
+def take(source, places, target):
     """Copy ``source[places]`` to the first places of ``target``."""
     for i in range(len(places)):
         target[i] = source[places[i]]

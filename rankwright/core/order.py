@@ -25,7 +25,7 @@ NO_KEY.flags.writeable = False  # one type for all keys, so that kernels are com
 
 
 @kernel
-def _before(s, key, i, j):  # type: ignore[no-untyped-def]
+def _before(s, key, i, j):
     """Return whether document i ranks above document j; False for ties."""
     if s[i] > s[j]:
         return True
@@ -39,7 +39,7 @@ def _before(s, key, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _insert_run(lo, hi, s, key, order):  # type: ignore[no-untyped-def]
+def _insert_run(lo, hi, s, key, order):
     """Sort documents lo:hi into ``order[lo:hi]`` by insertion."""
     for i in range(lo, hi):
         j = i
@@ -50,7 +50,7 @@ def _insert_run(lo, hi, s, key, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
+def _count_run(lo, hi, s, order):
     """Sort documents lo:hi by the number of documents above each; without NaN and key."""
     scores, places = s[lo:hi], order[lo:hi]
     for i in shared_range(0, len(scores)):
@@ -64,7 +64,7 @@ def _count_run(lo, hi, s, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_plain(scores, key):  # type: ignore[no-untyped-def]
+def _is_plain(scores, key):
     """Return whether there is no key and no NaN."""
     missing = 0
     for i in shared_range(0, len(scores)):
@@ -73,7 +73,7 @@ def _is_plain(scores, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
+def sort_query(lo, hi, s, key, order, spare):
     """Sort documents lo:hi into ``order[lo:hi]`` by a stable merge sort with buffer ``spare``."""
     plain = _is_plain(s[lo:hi], key)
     width = _COUNTED_RUN * members() if plain else _RUN
@@ -88,7 +88,7 @@ def sort_query(lo, hi, s, key, order, spare):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-untyped-def]
+def _merge_runs(lo, hi, s, key, plain, width, order, spare):
     """Merge the runs of ``width`` documents, which are sorted if they are ``plain``."""
     if not plain:
         for start in range(lo, hi, width):
@@ -111,14 +111,14 @@ def _merge_runs(lo, hi, s, key, plain, width, order, spare):  # type: ignore[no-
 
 
 @kernel
-def sort_queries(lo, hi, indptr, s, key, order, spare):  # type: ignore[no-untyped-def]
+def sort_queries(lo, hi, indptr, s, key, order, spare):
     """Write the ranking of each query to its range of ``order``."""
     for q in range(lo, hi):
         sort_query(indptr[q], indptr[q + 1], s, key, order, spare)
 
 
 @kernel
-def in_order_of(number, documents):  # type: ignore[no-untyped-def]
+def in_order_of(number, documents):
     """Return ``documents`` sorted by number, stably."""
     n = len(documents)
     lead, order, spare = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -130,7 +130,7 @@ def in_order_of(number, documents):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _select_queries(lo, hi, indptr, s, key, top, order):  # type: ignore[no-untyped-def]
+def _select_queries(lo, hi, indptr, s, key, top, order):
     """Write the first ``top`` documents of each query to its first places, in order.
 
     Each document is compared with the last selected one, and most are not inserted: on lists of
@@ -153,7 +153,7 @@ def _select_queries(lo, hi, indptr, s, key, top, order):  # type: ignore[no-unty
 
 
 @kernel
-def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type: ignore[no-untyped-def]
+def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):
     """Select the first ``limit`` documents of each group of each query; ``seen`` is zero."""
     n = 0
     for q in range(len(indptr) - 1):
@@ -170,7 +170,7 @@ def _limit_groups(indptr, order, group, limit, seen, kept, kept_indptr):  # type
 
 
 @kernel
-def _limit_topics(indptr, order, topics, limit, kept, kept_indptr):  # type: ignore[no-untyped-def]
+def _limit_topics(indptr, order, topics, limit, kept, kept_indptr):
     """Select documents in order while their topics are below the limit; return their number."""
     load = np.zeros(topics.shape[1])
     n = 0

@@ -30,7 +30,7 @@ _ROWS = 1 << 14
 
 
 @quick_kernel
-def _dense_rows(lo, hi, X, w, out):  # type: ignore[no-untyped-def]
+def _dense_rows(lo, hi, X, w, out):
     for i in range(lo, hi):
         total = 0.0
         for j in range(X.shape[1]):
@@ -39,7 +39,7 @@ def _dense_rows(lo, hi, X, w, out):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _sparse_rows(lo, hi, indptr, indices, values, w, out):  # type: ignore[no-untyped-def]
+def _sparse_rows(lo, hi, indptr, indices, values, w, out):
     for i in range(lo, hi):
         total = 0.0
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -48,7 +48,7 @@ def _sparse_rows(lo, hi, indptr, indices, values, w, out):  # type: ignore[no-un
 
 
 @kernel
-def _dense_columns(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
+def _dense_columns(lo, hi, X, g, parts):
     out = parts[lo // _ROWS]
     for i in range(lo, hi):
         for j in range(X.shape[1]):
@@ -56,7 +56,7 @@ def _dense_columns(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sparse_columns(lo, hi, indptr, indices, values, g, parts):  # type: ignore[no-untyped-def]
+def _sparse_columns(lo, hi, indptr, indices, values, g, parts):
     out = parts[lo // _ROWS]
     for i in range(lo, hi):
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -64,7 +64,7 @@ def _sparse_columns(lo, hi, indptr, indices, values, g, parts):  # type: ignore[
 
 
 @kernel
-def _dense_squares(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
+def _dense_squares(lo, hi, X, g, parts):
     out = parts[lo // _ROWS]
     for i in range(lo, hi):
         for j in range(X.shape[1]):
@@ -73,7 +73,7 @@ def _dense_squares(lo, hi, X, g, parts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sparse_squares(lo, hi, indptr, indices, values, g, parts):  # type: ignore[no-untyped-def]
+def _sparse_squares(lo, hi, indptr, indices, values, g, parts):
     out = parts[lo // _ROWS]
     for i in range(lo, hi):
         for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):

@@ -50,66 +50,66 @@ class Scratch(NamedTuple):
 
 
 @inline_kernel
-def owns(i):  # type: ignore[no-untyped-def]
+def owns(i):
     """Whether the index i is this member's."""
     return i == i
 
 
 @inline_kernel
-def member():  # type: ignore[no-untyped-def]
+def member():
     """Return the number of this member of the team, from 0."""
     return 0
 
 
 @inline_kernel
-def members():  # type: ignore[no-untyped-def]
+def members():
     """Return how many members a team has."""
     return 1
 
 
 @inline_kernel
-def once(x):  # type: ignore[no-untyped-def]
+def once(x):
     """Return x for one member and 0 for the others: what all know already, in a `team_sum`."""
     return x
 
 
 @inline_kernel
-def team_sum(x):  # type: ignore[no-untyped-def]
+def team_sum(x):
     """Return the sum over all members."""
     return x
 
 
 @inline_kernel
-def team_sums(x, y):  # type: ignore[no-untyped-def]
+def team_sums(x, y):
     """Return two sums at once."""
     return x, y
 
 
 @inline_kernel
-def team_max(x):  # type: ignore[no-untyped-def]
+def team_max(x):
     """Return the largest of all members."""
     return x
 
 
 @inline_kernel
-def wait():  # type: ignore[no-untyped-def]
+def wait():
     """Wait until all members are here."""
 
 
 @inline_kernel
-def new_floats(scratch, lo, begin, size):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def new_floats(scratch, lo, begin, size):  # noqa: ARG001
     """Return room for ``size`` numbers: on a GPU from ``begin`` on in the part of query lo."""
     return np.empty(size)
 
 
 @inline_kernel
-def new_table(scratch, lo, begin, rows, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def new_table(scratch, lo, begin, rows, columns):  # noqa: ARG001
     """As `new_floats`, for rows of numbers."""
     return np.empty((rows, columns))
 
 
 @inline_kernel
-def own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def own_table(room, begin, rows, columns, workers, worker):  # noqa: ARG001
     """Return rows of numbers of one of several workers, from its own number ``begin`` on.
 
     On a GPU the numbers of all workers take turns in ``room``: threads then read side by side.
@@ -118,7 +118,7 @@ def own_table(room, begin, rows, columns, workers, worker):  # type: ignore[no-u
 
 
 @inline_kernel
-def zero(array):  # type: ignore[no-untyped-def]
+def zero(array):
     """Write zeros."""
     for i in shared_range(0, len(array)):
         array[i] = 0.0

@@ -58,7 +58,7 @@ _SPECS = (
 
 
 @kernel
-def _hash_sessions(indptr, query, document, position, click, out):  # type: ignore[no-untyped-def]
+def _hash_sessions(indptr, query, document, position, click, out):
     """Write a hash of each session: query, documents, positions and clicks."""
     for s in range(len(query)):
         state = hash_step(np.uint64(0), query[s])
@@ -69,7 +69,7 @@ def _hash_sessions(indptr, query, document, position, click, out):  # type: igno
 
 
 @kernel
-def _same_session(s, t, indptr, query, document, position, click):  # type: ignore[no-untyped-def]
+def _same_session(s, t, indptr, query, document, position, click):
     """Return whether two sessions are equal."""
     size = indptr[s + 1] - indptr[s]
     if query[s] != query[t] or indptr[t + 1] - indptr[t] != size:
@@ -82,7 +82,7 @@ def _same_session(s, t, indptr, query, document, position, click):  # type: igno
 
 
 @kernel
-def _name_first(order, hashes, indptr, query, document, position, click, first):  # type: ignore[no-untyped-def]
+def _name_first(order, hashes, indptr, query, document, position, click, first):
     """Write the first equal session of each session; ``order`` sorts sessions by their hashes."""
     head = -1
     for place in range(len(order)):

@@ -26,7 +26,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 
 
 @kernel
-def _hash_rows(lo, hi, words, factor, total):  # type: ignore[no-untyped-def]
+def _hash_rows(lo, hi, words, factor, total):
     """Write the sum of words times factors of each row; the product of NumPy is 3 times slower."""
     for i in range(lo, hi):
         for j in range(words.shape[1]):

@@ -73,19 +73,19 @@ _FIVE = _powers_of_five()
 
 
 @kernel
-def at(text, i):  # type: ignore[no-untyped-def]
+def at(text, i):
     """Return ``text[i]``; an unsigned index avoids the test for a negative index."""
     return text[np.uint64(i)]
 
 
 @kernel
-def digit_at(text, i):  # type: ignore[no-untyped-def]
+def digit_at(text, i):
     """Return the digit at ``i``; a number below 0 or above 9 if the byte is not a digit."""
     return np.int64(text[np.uint64(i)]) - _ZERO
 
 
 @kernel
-def _product(a, b):  # type: ignore[no-untyped-def]
+def _product(a, b):
     """Return the high and the low half of the 128-bit product of two uint64."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     a1, a0, b1, b0 = a >> half, a & mask, b >> half, b & mask
@@ -95,7 +95,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _nearest(w, q):  # type: ignore[no-untyped-def]
+def _nearest(w, q):
     """Return the double nearest to w · 10^q by (2), or NaN if 128 bits do not decide."""
     if w == 0 or q < _MIN_POWER:
         return 0.0
@@ -132,7 +132,7 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _significant_digits(text, i, digits):  # type: ignore[no-untyped-def]
+def _significant_digits(text, i, digits):
     """Subtract the leading zeros from the number of digits."""
     while at(text, i) == _ZERO or at(text, i) == _POINT:
         digits -= at(text, i) == _ZERO
@@ -141,7 +141,7 @@ def _significant_digits(text, i, digits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_number(text, i):  # type: ignore[no-untyped-def]
+def read_number(text, i):
     """Return the number at ``i``, the position after it, and whether it was parsed."""
     sign = at(text, i)
     negative = sign == _MINUS
@@ -189,7 +189,7 @@ def read_number(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def stands_at(text, i, token):  # type: ignore[no-untyped-def]
+def stands_at(text, i, token):
     """Return whether the text has the bytes of ``token`` at ``i``."""
     for k in range(len(token)):  # noqa: SIM110 (kernels have no generators)
         if at(text, i + k) != token[k]:
@@ -198,7 +198,7 @@ def stands_at(text, i, token):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _past_missing(text, i):  # type: ignore[no-untyped-def]
+def _past_missing(text, i):
     """Return the position after a marker of a missing value, or ``i`` if there is none."""
     if stands_at(text, i, _NULL) or stands_at(text, i, _SMALL_NULL):
         return i + 4
@@ -211,21 +211,21 @@ def _past_missing(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _past_blanks(text, i):  # type: ignore[no-untyped-def]
+def _past_blanks(text, i):
     while _IS_BLANK[at(text, i)]:
         i += 1
     return i
 
 
 @kernel
-def _past_line(text, i):  # type: ignore[no-untyped-def]
+def _past_line(text, i):
     while at(text, i) != _NEWLINE:
         i += 1
     return i + 1
 
 
 @kernel
-def survey(text, counts):  # type: ignore[no-untyped-def]
+def survey(text, counts):
     """Count the rows, stored values and comments of lines, and find the range of feature ids.
 
     Values whose text contains only zeros, a sign and a point are not stored in CSR. The counts of
@@ -285,7 +285,7 @@ class Rules(NamedTuple):
 
 
 @kernel
-def parse(text, i, row, k, rules, y, spans, values, indices, ends):  # type: ignore[no-untyped-def]
+def parse(text, i, row, k, rules, y, spans, values, indices, ends):
     """Parse the lines from ``i`` up to the first line that must be parsed in Python.
 
     Return the position of that line or the length of the text, the next row, and the number of
@@ -324,7 +324,7 @@ def parse(text, i, row, k, rules, y, spans, values, indices, ends):  # type: ign
 
 
 @kernel
-def _parse_grade(text, i, rules):  # type: ignore[no-untyped-def]
+def _parse_grade(text, i, rules):
     """Return the position of the next token, or -1 for an unusual line, and the grade."""
     if not rules.grades and stands_at(text, i, _QID):
         return i, 0.0
@@ -335,7 +335,7 @@ def _parse_grade(text, i, rules):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _past_query_id(text, i):  # type: ignore[no-untyped-def]
+def _past_query_id(text, i):
     """Return the end of the query id, or -1 if there is none."""
     if not stands_at(text, i, _QID):
         return -1
@@ -347,7 +347,7 @@ def _past_query_id(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _parse_features(text, i, row, k, rules, values, indices):  # type: ignore[no-untyped-def]
+def _parse_features(text, i, row, k, rules, values, indices):
     """Return the end of the features, or -1 for an unusual line, and the end of their values."""
     last, i = -1, _past_blanks(text, i)
     while at(text, i) != _NEWLINE and at(text, i) != _HASH:
@@ -382,14 +382,14 @@ def _parse_features(text, i, row, k, rules, values, indices):  # type: ignore[no
 
 
 @kernel
-def _only_zeros(text, i, end):  # type: ignore[no-untyped-def]
+def _only_zeros(text, i, end):
     while i < end and at(text, i) <= _ZERO:
         i += 1
     return i == end
 
 
 @kernel
-def _parse_comment(text, i, span):  # type: ignore[no-untyped-def]
+def _parse_comment(text, i, span):
     """Store the document id: the word after ``docid =``, or else the comment without blanks.
 
     Return the start of the next line, or -1 if the comment contains a NUL byte.

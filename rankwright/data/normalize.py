@@ -30,7 +30,7 @@ from rankwright.errors import DataError, quoted
 
 
 @kernel
-def _shift_and_scale(X, start, end, shift, scale, out):  # type: ignore[no-untyped-def]
+def _shift_and_scale(X, start, end, shift, scale, out):
     """Put rows start:end of ``X`` less ``shift``, over ``scale``, into ``out``."""
     for i in range(start, end):
         for f in range(X.shape[1]):
@@ -38,7 +38,7 @@ def _shift_and_scale(X, start, end, shift, scale, out):  # type: ignore[no-untyp
 
 
 @kernel
-def _minmax_queries(lo, hi, indptr, X, highest, out):  # type: ignore[no-untyped-def]
+def _minmax_queries(lo, hi, indptr, X, highest, out):
     d = X.shape[1]
     low, high = np.empty(d, X.dtype), np.empty(d, X.dtype)
     for q in range(lo, hi):
@@ -56,7 +56,7 @@ def _minmax_queries(lo, hi, indptr, X, highest, out):  # type: ignore[no-untyped
 
 
 @kernel
-def _zscore_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
+def _zscore_queries(lo, hi, indptr, X, out):
     d = X.shape[1]
     count, mean, sd = np.empty(d), np.empty(d), np.empty(d)
     for q in range(lo, hi):
@@ -82,7 +82,7 @@ def _zscore_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sum_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
+def _sum_queries(lo, hi, indptr, X, out):
     d = X.shape[1]
     nothing, total = np.zeros(d), np.empty(d)
     for q in range(lo, hi):
@@ -99,7 +99,7 @@ def _sum_queries(lo, hi, indptr, X, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _minmax_sparse(lo, hi, indptr, row, column, x, d, highest, out, moved):  # type: ignore[no-untyped-def]
+def _minmax_sparse(lo, hi, indptr, row, column, x, d, highest, out, moved):
     """(1) on the stored entries; ``moved[q]`` is a feature whose zeros would not stay zero."""
     low, high = np.empty(d, x.dtype), np.empty(d, x.dtype)
     stored, zero = np.zeros(d, np.int64), np.zeros(1, x.dtype)[0]
@@ -125,7 +125,7 @@ def _minmax_sparse(lo, hi, indptr, row, column, x, d, highest, out, moved):  # t
 
 
 @kernel
-def _sum_sparse(lo, hi, indptr, row, column, x, d, out):  # type: ignore[no-untyped-def]
+def _sum_sparse(lo, hi, indptr, row, column, x, d, out):
     total = np.zeros(d)
     for q in range(lo, hi):
         first, last = row[indptr[q]], row[indptr[q + 1]]

@@ -171,7 +171,7 @@ _INFORMATIVE = (_PLAIN, _RATIO, _RARE)
 
 
 @kernel
-def _show_rows(indptr, X, level, kind, follow, fresh):  # type: ignore[no-untyped-def]
+def _show_rows(indptr, X, level, kind, follow, fresh):
     """Turn the normal variables in ``X`` into features; ``level`` is the shift of each query."""
     for q in range(len(indptr) - 1):
         for i in range(indptr[q], indptr[q + 1]):
@@ -193,7 +193,7 @@ def _show_rows(indptr, X, level, kind, follow, fresh):  # type: ignore[no-untype
 
 
 @kernel
-def _utility_rows(X, weight, first, second, product, utility):  # type: ignore[no-untyped-def]
+def _utility_rows(X, weight, first, second, product, utility):
     for i in range(len(X)):
         u = 0.0
         for f in range(X.shape[1]):

@@ -43,7 +43,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):
     begin, row, grade, w, margin = terms
     for q in range(lo, hi):
         clear_query(q, indptr, value, grad, curv)
@@ -71,7 +71,7 @@ def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):  # t
 
 
 @kernel
-def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
+def _best_threshold(first, s, w, margin):
     """Return the best threshold between the rows before ``first`` and those from it on."""
     low = high = s[0]
     for i in range(1, len(s)):  # NaN where one is
@@ -100,7 +100,7 @@ def _best_threshold(first, s, w, margin):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hinge(lead, margin):  # type: ignore[no-untyped-def]
+def _hinge(lead, margin):
     """Return h of (2)."""
     short = margin - lead
     if short <= 0.0:
@@ -109,7 +109,7 @@ def _hinge(lead, margin):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def _pull(lead, margin):  # type: ignore[no-untyped-def]
+def _pull(lead, margin):
     """Return minus the derivative of h."""
     return min(1.0, max(0.0, 1.0 - lead / margin))
 

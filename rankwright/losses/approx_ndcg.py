@@ -53,7 +53,7 @@ _LOG_2 = math.log(2.0)
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):
     most = longest(lo, hi, lists.begin)
     room = new_floats(scratch, lo, 0, 5 * most)
     for q in range(lo, hi):
@@ -95,13 +95,13 @@ def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad
 
 
 @inline_kernel
-def _higher(x, top):  # type: ignore[no-untyped-def]
+def _higher(x, top):
     """Return the higher of the two, or NaN where one is."""
     return x if x > top or x != x else top
 
 
 @quick_kernel
-def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
+def _count_above(i, x, mass, near, above):
     """Write how far each document is above i, from 0 to 1, and return the sum."""
     if near:
         for j in shared_range(0, len(x)):
@@ -118,7 +118,7 @@ def _count_above(i, x, mass, near, above):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _add_gradients(i, pull, above, gradient, curvature):  # type: ignore[no-untyped-def]
+def _add_gradients(i, pull, above, gradient, curvature):
     own = 0.0
     for j in shared_range(0, len(above)):
         step = pull * above[j] * (1.0 - above[j])
@@ -135,9 +135,7 @@ def _add_gradients(i, pull, above, gradient, curvature):  # type: ignore[no-unty
 
 
 @kernel
-def _any_queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv
-):
+def _any_queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):
     begin = lo
     for q in range(lo, hi):
         if lists.begin[q + 1] - lists.begin[q] >= LONG and weight[q] > 0.0:
@@ -149,7 +147,7 @@ def _any_queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):
     """Do as `_queries`, by cells of scores; return whether that is quicker."""
     row = lists.row[lists.begin[q] : lists.begin[q + 1]]
     gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
@@ -188,7 +186,7 @@ def _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):  #
 
 
 @kernel
-def _set_function(bent, A):  # type: ignore[no-untyped-def]
+def _set_function(bent, A):
     """Set the logistic function, or its derivative."""
     far = len(A) // 2
     for k in range(len(A)):

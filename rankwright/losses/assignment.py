@@ -36,7 +36,7 @@ FORBIDDEN = 1e100
 
 
 @kernel
-def assign(cost, v, column_of, row_of):  # type: ignore[no-untyped-def]
+def assign(cost, v, column_of, row_of):
     """Solve (1): write the column of each row and the row of each column (-1: none); keep v.
 
     ``cost`` has at least as many columns as rows; with more, ``v`` must come as zeros.
@@ -59,7 +59,7 @@ def assign(cost, v, column_of, row_of):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cheapest(cost, v):  # type: ignore[no-untyped-def]
+def _cheapest(cost, v):
     best = 0
     for j in range(1, len(cost)):
         if cost[j] - v[j] < cost[best] - v[best]:
@@ -68,7 +68,7 @@ def _cheapest(cost, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _augment(start, cost, v, column_of, row_of, distance, before, columns):  # type: ignore[no-untyped-def]
+def _augment(start, cost, v, column_of, row_of, distance, before, columns):
     """Give row ``start`` a column along the shortest path to a free one, and adjust v.
 
     ``columns`` lists reached columns first, [0, done), then those still open.
@@ -108,7 +108,7 @@ def _augment(start, cost, v, column_of, row_of, distance, before, columns):  # t
 
 
 @kernel
-def sorted_prices(ranked, s, c, v):  # type: ignore[no-untyped-def]
+def sorted_prices(ranked, s, c, v):
     """Write the prices of ranks that suit documents sorted by score; ``ranked`` is that order."""
     v[0] = 0.0
     for j in range(1, len(ranked)):
@@ -117,7 +117,7 @@ def sorted_prices(ranked, s, c, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_costs(s, b, a, c, cut, cost):  # type: ignore[no-untyped-def]
+def fill_costs(s, b, a, c, cut, cost):
     """Write (3); a counts on the first ``cut`` ranks alone."""
     for i in range(len(s)):
         for j in range(len(s)):
@@ -127,7 +127,7 @@ def fill_costs(s, b, a, c, cut, cost):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def assign_groups(s, b, group, n_groups, top, a, c, position):  # type: ignore[no-untyped-def]
+def assign_groups(s, b, group, n_groups, top, a, c, position):
     """Fill the first ``top`` ranks at the least cost (3) with a document of each group at most.
 
     Groups are assigned to ranks, each by the document that is cheapest there ((33) of
@@ -148,7 +148,7 @@ def assign_groups(s, b, group, n_groups, top, a, c, position):  # type: ignore[n
 
 
 @kernel
-def assign_benches(s, b, group, n_groups, limit, top, a, c, position):  # type: ignore[no-untyped-def]
+def assign_benches(s, b, group, n_groups, limit, top, a, c, position):
     """As `assign_groups`, with at most ``limit`` documents of each group.
 
     A group of m documents has m - limit bench seats that only its documents may take; whatever

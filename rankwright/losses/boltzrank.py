@@ -67,7 +67,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):
     y, random_key, samples, sharpness, beta, divergence = terms
     most = longest(lo, hi, lists.begin)
     rankings = np.empty((samples, most), np.int64)
@@ -102,7 +102,7 @@ def _queries(lo, hi, indptr, s, lists, terms, weight, value, grad, curv):  # typ
 
 
 @kernel
-def _sample_rankings(seed, grades, noisy, order, rankings):  # type: ignore[no-untyped-def]
+def _sample_rankings(seed, grades, noisy, order, rankings):
     """Write rankings: row m holds the document at each rank."""
     n = len(grades)
     for m in range(len(rankings)):
@@ -121,7 +121,7 @@ def _sample_rankings(seed, grades, noisy, order, rankings):  # type: ignore[no-u
 
 
 @kernel
-def _metrics(sampled, gain, discount, cut, out):  # type: ignore[no-untyped-def]
+def _metrics(sampled, gain, discount, cut, out):
     for m in range(len(sampled)):
         out[m] = 0.0
         for r in range(cut):
@@ -129,7 +129,7 @@ def _metrics(sampled, gain, discount, cut, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_chances(sampled, x, sharpness, beta, pairs, out):  # type: ignore[no-untyped-def]
+def _log_chances(sampled, x, sharpness, beta, pairs, out):
     """Write log P of each ranking for scores ``x``; ``pairs`` keeps what (2) is made of."""
     n = sampled.shape[1]
     middle = 0.5 * (n - 1)
@@ -155,7 +155,7 @@ def _log_chances(sampled, x, sharpness, beta, pairs, out):  # type: ignore[no-un
 
 
 @kernel
-def _loss(divergence, of):  # type: ignore[no-untyped-def]
+def _loss(divergence, of):
     """Return (3) less best.
 
     Rows of ``of``: N, log Q, log P; then the gradient of (3) in log P, and its absolute value.
@@ -174,7 +174,7 @@ def _loss(divergence, of):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient):  # type: ignore[no-untyped-def]
+def _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient):
     """Write -dE(R)/ds_k to ``pulls`` and the gradient (4) to ``gradient``."""
     count, n = sampled.shape
     middle, unit = 0.5 * (n - 1), 2.0 / (n - 1)
@@ -194,7 +194,7 @@ def _gradients(sampled, sharpness, beta, pairs, of, pulls, gradient):  # type: i
 
 
 @kernel
-def _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature):  # type: ignore[no-untyped-def]
+def _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature):
     """Write a bound on the diagonal of the Hessian."""
     count, n = sampled.shape
     size = 0.0

@@ -65,9 +65,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv):
     rows, start, of_query = layout
     a, w, share = terms
     log_z, p1, p2, _ = workspace
@@ -95,7 +93,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):  # type: ignore[no-untyped-def]
+def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):
     """Return the sum of (1), leaving log Z, P and P2 of each block."""
     total = 0.0
     top, mass = -np.inf, 0.0  # Z is mass exp(top)
@@ -121,7 +119,7 @@ def _upward(first, last, start, s, rows, a, w, log_z, p1, p2):  # type: ignore[n
 
 
 @kernel
-def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):
     """Write (4), from log Z and P as `_queries` left them."""
     rows, start, of_query = layout
     a, w, share = terms
@@ -148,7 +146,7 @@ def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # t
 
 
 @kernel
-def _means_below(first, last, start, s, rows, a, w, log_z, v, mean):  # type: ignore[no-untyped-def]
+def _means_below(first, last, start, s, rows, a, w, log_z, v, mean):
     """Write V of each block, from the one below it."""
     for b in range(last - 1, first - 1, -1):
         mean[b] = 0.0
@@ -161,7 +159,7 @@ def _means_below(first, last, start, s, rows, a, w, log_z, v, mean):  # type: ig
 
 
 @kernel
-def _shares(lo, hi, _indptr, start, of_query, w, share):  # type: ignore[no-untyped-def]
+def _shares(lo, hi, _indptr, start, of_query, w, share):
     """Write 1 over the weight of each query's dominating documents; 0 where there are none."""
     for q in range(lo, hi):
         below = dominating = 0.0

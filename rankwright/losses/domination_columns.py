@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 
 @kernel
-def _sum_powers(b, st):  # type: ignore[no-untyped-def]
+def _sum_powers(b, st):
     """Sum (4) of one block at its present Z."""
     z = st.z[b]
     st.z0[b] = z
@@ -101,7 +101,7 @@ def _sum_powers(b, st):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def refresh(lo, hi, st):  # type: ignore[no-untyped-def]
+def refresh(lo, hi, st):
     """Work out masses, Z and S_k of the queries lo:hi from t."""
     for q in range(lo, hi):
         first, last = st.of_query[q], st.of_query[q + 1]
@@ -124,7 +124,7 @@ def refresh(lo, hi, st):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped-def]
+def derivatives(lo, hi, indices, values, factor, st):
     """Return (2), (3) and the positive terms of (3) for the column lo:hi."""
     derivative = curvature = positive = 0.0
     mass, moment, pull, own, cross = st.room
@@ -174,7 +174,7 @@ def derivatives(lo, hi, indices, values, factor, st):  # type: ignore[no-untyped
 
 
 @kernel
-def _expand(b, st):  # type: ignore[no-untyped-def]
+def _expand(b, st):
     """Return S_1 Z_0 / Z and S_2 (Z_0 / Z)^2 of one block by (5)."""
     d = (st.z[b] - st.z0[b]) / st.z0[b]
     s2, s3, s4, s5 = st.power[1, b], st.power[2, b], st.power[3, b], st.power[4, b]
@@ -184,7 +184,7 @@ def _expand(b, st):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move(lo, hi, indices, values, factor, u, st):  # type: ignore[no-untyped-def]
+def move(lo, hi, indices, values, factor, u, st):
     """Add u times the column lo:hi to the scores."""
     at = lo
     while at < hi:
@@ -227,7 +227,7 @@ def move(lo, hi, indices, values, factor, u, st):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _replace(b, before, after, w, st):  # type: ignore[no-untyped-def]
+def _replace(b, before, after, w, st):
     """Exchange one term of (4)."""
     z0 = st.z0[b]
     old, new = z0 / (z0 + before / w), z0 / (z0 + after / w)
@@ -239,7 +239,7 @@ def _replace(b, before, after, w, st):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _block_scales(rows, start, of_query, w, scale, out):  # type: ignore[no-untyped-def]
+def _block_scales(rows, start, of_query, w, scale, out):
     """Write c of each block: the query's where the block dominates some document, else 0."""
     for q in range(len(of_query) - 1):
         below = 0.0
@@ -288,7 +288,7 @@ _NO_BOUND = np.empty(0)
 
 
 @kernel
-def step_length(derivative, curvature, reach, w, l1):  # type: ignore[no-untyped-def]
+def step_length(derivative, curvature, reach, w, l1):
     """Return the u that minimises (1) + l1 |w + u|; ``reach`` is R, and 0 makes (1) a parabola."""
     side = 1.0 if w > 0.0 else (-1.0 if w < 0.0 else 0.0)
     if side == 0.0:
@@ -305,7 +305,7 @@ def step_length(derivative, curvature, reach, w, l1):  # type: ignore[no-untyped
 
 
 @kernel
-def _travel(force, curvature, reach):  # type: ignore[no-untyped-def]
+def _travel(force, curvature, reach):
     """Return how far a derivative of -force carries until (1) is level."""
     if force <= 0.0:
         return 0.0
@@ -315,9 +315,7 @@ def _travel(force, curvature, reach):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep(  # type: ignore[no-untyped-def]
-    columns, indptr, indices, values, factor, reach, bound, l1, l2, w, violation, st
-):
+def sweep(columns, indptr, indices, values, factor, reach, bound, l1, l2, w, violation, st):
     """Take a step along each column in turn; ``bound`` (B) takes the place of R where it is given.
 
     ``violation`` gets how far each column was from optimal when its turn came.
@@ -347,7 +345,7 @@ def sweep(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ranges(lo, hi, indptr, indices, values, query, size, reach, largest):  # type: ignore[no-untyped-def]
+def _ranges(lo, hi, indptr, indices, values, query, size, reach, largest):
     """Write R and the largest x^2 of the columns lo:hi; zeros that are not stored count.
 
     Rows of query -1 do not.
@@ -374,7 +372,7 @@ def _ranges(lo, hi, indptr, indices, values, query, size, reach, largest):  # ty
 
 
 @kernel
-def _column_products(lo, hi, indptr, indices, values, g, out):  # type: ignore[no-untyped-def]
+def _column_products(lo, hi, indptr, indices, values, g, out):
     for j in range(lo, hi):
         total = 0.0
         for k in range(indptr[j], indptr[j + 1]):
@@ -383,7 +381,7 @@ def _column_products(lo, hi, indptr, indices, values, g, out):  # type: ignore[n
 
 
 @kernel
-def _add_columns(columns, indptr, indices, values, w, s):  # type: ignore[no-untyped-def]
+def _add_columns(columns, indptr, indices, values, w, s):
     for j in columns:
         for k in range(indptr[j], indptr[j + 1]):
             s[indices[k]] += w[j] * values[k]

@@ -53,7 +53,7 @@ _TOLERANCE = 1e-9  # of the gradient in b, relative to the clicks
 
 
 @kernel
-def _queries(lo, hi, indptr, s, offset, t, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, offset, t, w, weight, value, grad, curv):
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
         value[q] = 0.0

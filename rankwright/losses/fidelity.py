@@ -62,9 +62,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv):
     rows, start, of_query = layout
     w, scale, roots, grade = terms
     lead, ratio, gradient, curvature = sums
@@ -97,7 +95,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _load(begin, end, s, rows, lead):  # type: ignore[no-untyped-def]
+def _load(begin, end, s, rows, lead):
     """Write exp of each score; return whether they are too far apart for that."""
     low, high = score_range(begin, end, s, rows)
     if high - low > _FAR:
@@ -108,16 +106,14 @@ def _load(begin, end, s, rows, lead):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _set_ratio(p, begin, end, s, rows, ratio):  # type: ignore[no-untyped-def]
+def _set_ratio(p, begin, end, s, rows, ratio):
     """Write exp of how far each document leads document p, within what a float holds."""
     for j in range(begin, end):
         ratio[j] = math.exp(min(max(s[rows[j]] - s[rows[p]], -_FAR), _FAR))
 
 
 @quick_kernel
-def _add_row(  # type: ignore[no-untyped-def]
-    own, others, weight, weights, grade, grades, roots, gradient, curvature
-):
+def _add_row(own, others, weight, weights, grade, grades, roots, gradient, curvature):
     """Pair a document with all of lower grades; return its loss, gradient and curvature."""
     hit, miss = roots
     total = down = curved = 0.0
@@ -140,9 +136,7 @@ def _add_row(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _any_queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv
-):
+def _any_queries(lo, hi, indptr, s, layout, terms, sums, weight, value, grad, curv):
     begin = lo
     for q in range(lo, hi):
         if indptr[q + 1] - indptr[q] >= LONG and weight[q] > 0.0:
@@ -154,7 +148,7 @@ def _any_queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _long_query(q, indptr, s, layout, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _long_query(q, indptr, s, layout, terms, weight, value, grad, curv):
     """Do as `_queries`, by cells of scores; return whether that is quicker."""
     rows, w = layout.rows[indptr[q] : indptr[q + 1]], terms.w[indptr[q] : indptr[q + 1]]
     edges = layout.start[layout.of_query[q] : layout.of_query[q + 1] + 1] - indptr[q]
@@ -186,7 +180,7 @@ def _long_query(q, indptr, s, layout, terms, weight, value, grad, curv):  # type
 
 
 @kernel
-def _set_function(number, sign, roots, A):  # type: ignore[no-untyped-def]
+def _set_function(number, sign, roots, A):
     """Set the loss of a pair, a - b or a + b, of how far the worse document leads times sign."""
     hit, miss = roots
     far = len(A) // 2

@@ -59,9 +59,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv):
     rows, start, of_query = layout
     y, w, lambda1, calibration = terms
     pairs, v, x, n, partners_v = workspace
@@ -97,7 +95,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, direction, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, direction, out):
     """Write the Hessian times ``direction``, from the wrong pairs found at s."""
     rows, start, of_query = layout
     _, w, lambda1, calibration = terms
@@ -117,7 +115,7 @@ def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, direction, ou
 
 
 @kernel
-def _grade_mean(lo, hi, v, w):  # type: ignore[no-untyped-def]
+def _grade_mean(lo, hi, v, w):
     """Return the weight of the places lo:hi and the weighted mean of v over them."""
     n = total = 0.0
     for p in range(lo, hi):

@@ -116,7 +116,7 @@ _PENALTIES = {"squared": SQUARED, "huber": HUBER, "pseudo_huber": PSEUDO_HUBER}
 
 
 @kernel
-def _begin(q, indptr, s, layout, v, weight, out):  # type: ignore[no-untyped-def]
+def _begin(q, indptr, s, layout, v, weight, out):
     """Write score less target to v, less the middle of all of them; zeros where no `_write` comes.
 
     Returns the first and the last variable, and that middle; no variable where there is no order.
@@ -141,7 +141,7 @@ def _begin(q, indptr, s, layout, v, weight, out):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _write(q, of, layout, v, ends, terms, calibration, weight, out):  # type: ignore[no-untyped-def]
+def _write(q, of, layout, v, ends, terms, calibration, weight, out):
     """Write value, gradient and curvature of query q.
 
     ``of`` are its first and last variable, what v was centred by, and the terms of the value that
@@ -169,9 +169,7 @@ def _write(q, of, layout, v, ends, terms, calibration, weight, out):  # type: ig
 
 
 @kernel
-def _newton(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
-):
+def _newton(lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv):
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, tie, first, warm = workspace
@@ -187,9 +185,7 @@ def _newton(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _barrier(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
-):
+def _barrier(lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv):
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work = workspace
@@ -204,9 +200,7 @@ def _barrier(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hard(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv
-):
+def _hard(lo, hi, indptr, s, layout, prices, workspace, weight, value, grad, curv):
     start, w, out = layout.start, layout.w, (value, grad, curv)
     lambda1, lambda2, shape, knee, calibration = prices
     v, work, sums, places = workspace

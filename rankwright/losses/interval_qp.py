@@ -72,7 +72,7 @@ class Terms(NamedTuple):
 
 
 @kernel
-def penalty(d, terms):  # type: ignore[no-untyped-def]
+def penalty(d, terms):
     """Return rho, its derivative and its curvature at d >= 0."""
     knee = terms.knee
     if terms.shape == SQUARED or (terms.shape == HUBER and d <= knee):
@@ -86,7 +86,7 @@ def penalty(d, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def beyond_squared(lo, hi, v, w, low, high):  # type: ignore[no-untyped-def]
+def beyond_squared(lo, hi, v, w, low, high):
     """Weight and weighted sum of documents at or below ``low``, and at or above ``high``."""
     below = above = below_sum = above_sum = value = 0.0
     for p in range(lo, hi):  # selects in place of branches: up to four times as fast
@@ -103,7 +103,7 @@ def beyond_squared(lo, hi, v, w, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def beyond(lo, hi, v, w, low, high, terms):  # type: ignore[no-untyped-def]
+def beyond(lo, hi, v, w, low, high, terms):
     """As ``beyond_squared`` for any penalty: curvature, curvature x - derivative for the sum."""
     below = above = below_derivative = above_derivative = value = 0.0
     for p in range(lo, hi):
@@ -121,7 +121,7 @@ def beyond(lo, hi, v, w, low, high, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spring(work, point, k, tie, terms):  # type: ignore[no-untyped-def]
+def spring(work, point, k, tie, terms):
     """Return the strength of the spring between x_k and x_{k+1} at a point."""
     if tie[k] != FREE:
         return 0.0
@@ -132,7 +132,7 @@ def spring(work, point, k, tie, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def evaluate(lo, hi, start, v, w, terms, tie, work, point, piece):  # type: ignore[no-untyped-def]
+def evaluate(lo, hi, start, v, w, terms, tie, work, point, piece):
     """Return the value of (3) at a point, and write the piece there.
 
     Near the point data_k is curv_k/2 x_k^2 - pull_k x_k; ``piece`` is the first of the rows curv,
@@ -167,7 +167,7 @@ def evaluate(lo, hi, start, v, w, terms, tie, work, point, piece):  # type: igno
 
 
 @kernel
-def cover(lo, hi, start, v, w, work):  # type: ignore[no-untyped-def]
+def cover(lo, hi, start, v, w, work):
     """Write the intervals that cover their documents to ENDS, and the weights of the grades.
 
     Returns the largest |v| and the largest weight.
@@ -203,7 +203,7 @@ _NOISE = 1e-14  # and below this one it is rounding
 
 
 @kernel
-def _piece_minimum(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
+def _piece_minimum(lo, hi, terms, tie, work):
     """Put the minimum of the piece at X into NEW, tied variables as one; a flat one stays."""
     m = lo - 1
     for k in range(lo, hi):
@@ -236,7 +236,7 @@ def _piece_minimum(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_block(lo, hi, tie, hard, work):  # type: ignore[no-untyped-def]
+def _first_block(lo, hi, tie, hard, work):
     """Return how far X may go towards NEW, and the constraint that stops it (or -1)."""
     reach, at = 1.0, -1
     for k in range(lo, hi - 1, 1 if hard else 2):
@@ -249,7 +249,7 @@ def _first_block(lo, hi, tie, hard, work):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pool(lo, hi, tie, hard, work, first, point):  # type: ignore[no-untyped-def]
+def _pool(lo, hi, tie, hard, work, first, point):
     """Make a point feasible by pooling what crosses, and tie what was pooled."""
     if hard:
         x = work[point]
@@ -264,7 +264,7 @@ def _pool(lo, hi, tie, hard, work, first, point):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _begin(lo, hi, terms, tie, work, first, size, warm):  # type: ignore[no-untyped-def]
+def _begin(lo, hi, terms, tie, work, first, size, warm):
     """Set X and tie: intervals that cover their documents, or the last ones if ``warm``.
 
     A free interval never reaches beyond its documents, nor a closed one beyond all documents.
@@ -290,7 +290,7 @@ def _begin(lo, hi, terms, tie, work, first, size, warm):  # type: ignore[no-unty
 
 
 @kernel
-def _try_pooled(lo, hi, start, v, w, terms, tie, work, first, value):  # type: ignore[no-untyped-def]
+def _try_pooled(lo, hi, start, v, w, terms, tie, work, first, value):
     """Pool all that crosses at NEW in one go; keep the ties if (3) falls, and say so."""
     for k in range(lo, hi):
         work[TRIAL, k], work[OLD, k] = work[NEW, k], tie[k]
@@ -305,7 +305,7 @@ def _try_pooled(lo, hi, start, v, w, terms, tie, work, first, value):  # type: i
 
 
 @kernel
-def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: ignore[no-untyped-def]
+def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):
     """Go from X towards NEW until (3) has fallen well; return the step and the value.
 
     The derivative along the way rises and, for d^2/2, is piecewise linear: Newton's method inside
@@ -344,7 +344,7 @@ def _search(lo, hi, start, v, w, terms, tie, work, value, reach, at):  # type: i
 
 
 @kernel
-def _untie(lo, hi, terms, tie, work, size, bold):  # type: ignore[no-untyped-def]
+def _untie(lo, hi, terms, tie, work, size, bold):
     """Free the constraints that pull apart: all of them, or the strongest; say whether any."""
     springs = 0.0
     for strength in (terms.lambda1, terms.lambda2):
@@ -368,7 +368,7 @@ def _untie(lo, hi, terms, tie, work, size, bold):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _same_piece(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
+def _same_piece(lo, hi, terms, tie, work):
     """Whether X and TRIAL certainly lie on one piece; a tied grade counts all its documents."""
     for k in range(lo, hi):
         same = (
@@ -385,7 +385,7 @@ def _same_piece(lo, hi, terms, tie, work):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _split_sums(lo, hi, v, w, low, high, tied, grid_w, grid_v):  # type: ignore[no-untyped-def]
+def _split_sums(lo, hi, v, w, low, high, tied, grid_w, grid_v):
     """As ``beyond_squared``, in sums that hardly depend on the order of the documents.
 
     Adding and taking away 1.5 * 2^k leaves the upper bits of a number; these add up exactly, and
@@ -410,7 +410,7 @@ def _split_sums(lo, hi, v, w, low, high, tied, grid_w, grid_v):  # type: ignore[
 
 
 @kernel
-def _finish(lo, hi, start, v, w, terms, tie, work, size, heaviest):  # type: ignore[no-untyped-def]
+def _finish(lo, hi, start, v, w, terms, tie, work, size, heaviest):
     """Solve for the piece at X once more, from the piece alone."""
     most = (start[hi // 2] - start[lo // 2]) * heaviest
     grid_w, grid_v = 1.5 * 2.0 ** math.frexp(most)[1], 1.5 * 2.0 ** math.frexp(most * size)[1]
@@ -435,7 +435,7 @@ def _finish(lo, hi, start, v, w, terms, tie, work, size, heaviest):  # type: ign
 
 
 @kernel
-def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: ignore[no-untyped-def]
+def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):
     """Solve (3) for one query, whose variables are lo:hi; leaves the solution in ``work[X]``.
 
     Parameters
@@ -504,7 +504,7 @@ def solve_newton(lo, hi, start, v, w, terms, tie, work, first, warm):  # type: i
 
 
 @kernel
-def solve_hard(lo, hi, start, v, w, work, sums, places):  # type: ignore[no-untyped-def]
+def solve_hard(lo, hi, start, v, w, work, sums, places):
     """Solve (3) for one query with hard margins and free widths: problem (5) of the paper.
 
     Inside a grade the corrected scores keep the order of the scores, so with each grade sorted
@@ -547,7 +547,7 @@ _ROUGH, _EXACT = 1e-3, 1e-10
 
 
 @kernel
-def _margin(r, strength, mu):  # type: ignore[no-untyped-def]
+def _margin(r, strength, mu):
     """Minimum over eps of strength/2 eps^2 - log(r + eps)/mu: value, derivative, curvature in r."""
     root = math.sqrt(r * r + 4.0 / (strength * mu))
     t = 0.5 * (r + root) if r > 0.0 else 2.0 / (strength * mu) / (root - r)
@@ -560,14 +560,14 @@ def _margin(r, strength, mu):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _width(d, strength, mu):  # type: ignore[no-untyped-def]
+def _width(d, strength, mu):
     """Minimum over xi of strength/2 xi^2 - log(xi - d)/mu, less log(d)/mu; as ``_margin``."""
     value, derivative, curvature = _margin(-d, strength, mu)
     return value - math.log(d) / mu, -derivative - 1.0 / (mu * d), curvature + 1.0 / (mu * d * d)
 
 
 @kernel
-def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):  # type: ignore[no-untyped-def]
+def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):
     """Return (4) and its part without data at a point.
 
     Rows from ``piece``: curvature of the data, of the link to the next variable, and gradient.
@@ -602,7 +602,7 @@ def _evaluate(lo, hi, start, v, w, terms, work, mu, point, piece):  # type: igno
 
 
 @kernel
-def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ignore[no-untyped-def]
+def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):
     """Go from X along NEW to where (4) is nearly least, into TRIAL; return (4) there, its links.
 
     Newton's method on the derivative, inside a bracket that ends where an interval would close or
@@ -643,7 +643,7 @@ def _line_search(lo, hi, start, v, w, terms, work, mu, value, size):  # type: ig
 
 
 @kernel
-def _precondition(lo, hi, work):  # type: ignore[no-untyped-def]
+def _precondition(lo, hi, work):
     """Divide the gradient at X by the tridiagonal Hessian there, into RHS."""
     for k in range(lo, hi):
         before = work[CURRENT + LINK, k - 1] if k > lo else 0.0
@@ -662,7 +662,7 @@ def _precondition(lo, hi, work):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # type: ignore[no-untyped-def]
+def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):
     """Minimise (4) from X until preconditioned gradients are below ``near``; return its links."""
     value, links = _evaluate(lo, hi, start, v, w, terms, work, mu, X, CURRENT)
     before = 0.0  # the power of the last gradient; 0 begins anew with the gradient alone
@@ -700,7 +700,7 @@ def _conjugate_gradients(lo, hi, start, v, w, terms, work, mu, size, near):  # t
 
 
 @kernel
-def solve_barrier(lo, hi, start, v, w, terms, work):  # type: ignore[no-untyped-def]
+def solve_barrier(lo, hi, start, v, w, terms, work):
     """Solve (4) for one query; arguments and result are those of `solve_newton`.
 
     Both lambdas are finite, and lambda2 is above 0: without it nothing would hold a width.

@@ -116,9 +116,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _sums_over_ranks(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
-):
+def _sums_over_ranks(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):
     _, gain, discount, cut, scale, _, w, sigma, truncation, normalize = terms
     tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
     zero(tiles)
@@ -145,9 +143,7 @@ def _sums_over_ranks(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _any_metric(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
-):
+def _any_metric(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):
     kind, gain, _, cut, scale, key, w, sigma, truncation, normalize = terms
     tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
     zero(tiles)
@@ -185,13 +181,13 @@ def _any_metric(  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def _smoothing(normalize, best, worst):  # type: ignore[no-untyped-def]
+def _smoothing(normalize, best, worst):
     """Return a and b of the factor 1 / (a + b |s_i - s_j|)."""
     return (_SMOOTH, 1.0) if normalize and best != worst else (1.0, 0.0)
 
 
 @kernel
-def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):  # type: ignore[no-untyped-def]
+def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):
     """Find the means of (3) and (4) for each rank; return how many ranks have pairs that count."""
     n, rows = len(ranked), 0
     end = n
@@ -220,7 +216,7 @@ def _mean_over_ties(ranked, s, depth, discount, cut, reach, share, tied, tiles):
 
 
 @kernel
-def _add_row(n, row, change, shape, tiles):  # type: ignore[no-untyped-def]
+def _add_row(n, row, change, shape, tiles):
     """Add the pairs of the document at rank ``row`` with all that stand below it.
 
     ``change`` describes Delta: whether SWAP has it, and the means of (3) and (4) where it has not.
@@ -233,7 +229,7 @@ def _add_row(n, row, change, shape, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_tile(row, own, change, shape, two):  # type: ignore[no-untyped-def]
+def _add_tile(row, own, change, shape, two):
     """Pair a document with the second of ``two`` tiles; running sums come from the first."""
     score, gain, weight, inverse = own
     looked_up, reach, share, tied = change
@@ -263,7 +259,7 @@ def _add_tile(row, own, change, shape, two):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _share_among_equals(ranked, s, key, tiles):  # type: ignore[no-untyped-def]
+def _share_among_equals(ranked, s, key, tiles):
     """Give documents equal in score and key the mean of their gradients and curvatures."""
     start = 0
     for end in range(1, len(ranked) + 1):
@@ -281,7 +277,7 @@ def _share_among_equals(ranked, s, key, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignore[no-untyped-def]
+def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):
     """Write gradient and curvature of a query and return its value."""
     n = len(ranked)
     factor = weight
@@ -299,9 +295,7 @@ def _finish(ranked, sigma, normalize, weight, tiles, grad, curv):  # type: ignor
 
 
 @kernel
-def _any_length(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
-):
+def _any_length(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):
     begin = lo
     for q in range(lo, hi):
         if indptr[q + 1] - indptr[q] >= LONG and weight[q] > 0.0:
@@ -313,7 +307,7 @@ def _any_length(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _long_query(q, indptr, s, terms, order, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _long_query(q, indptr, s, terms, order, weight, value, grad, curv):
     """Do as `_sums_over_ranks`, with equal documents as one; return whether half of them are."""
     _, gain, discount, cut, scale, _, w, sigma, truncation, normalize = terms
     sort_query(indptr[q], indptr[q + 1], s, gain, order[0], order[1])

@@ -57,9 +57,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, _indptr, s, layout, terms, workspace, weight, value, grad, curv):
     rows, start, of_query = layout
     y, w, calibration = terms
     top, z, n, _ = workspace
@@ -85,7 +83,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):
     rows, start, of_query = layout
     _, w, calibration = terms
     top, z, n, mean = workspace
@@ -105,7 +103,7 @@ def _hessian(lo, hi, _indptr, s, layout, terms, workspace, weight, v, out):  # t
 
 
 @kernel
-def _sample_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: ignore[no-untyped-def]
+def _sample_mean(first, last, start, s, rows, w, v, top, z, mean):
     """Write M(g) of each block to ``mean``, from ``top`` and ``z`` as `_sample` left them."""
     total = 0.0
     for b in range(last - 1, first - 1, -1):
@@ -120,7 +118,7 @@ def _sample_mean(first, last, start, s, rows, w, v, top, z, mean):  # type: igno
 
 
 @kernel
-def _sample(first, last, start, s, rows, w, top, z, n):  # type: ignore[no-untyped-def]
+def _sample(first, last, start, s, rows, w, top, z, n):
     """Return (1), leaving m(g), Z(g) exp(-m(g)) and W(g) of each block in ``top``, ``z``, ``n``."""
     total = 0.0
     m, mass = -np.inf, 0.0

@@ -61,7 +61,7 @@ from rankwright.metrics.base import warn_of_huge_gains
 
 
 @kernel
-def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):
     for q in range(lo, hi):
         top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
         shares = total = 0.0
@@ -80,7 +80,7 @@ def _queries(lo, hi, indptr, s, t, w, weight, value, grad, curv):  # type: ignor
 
 
 @kernel
-def _softmax_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
+def _softmax_of(lo, hi, s, w):
     """Return the highest score and, relative to its exponential, the sum of all."""
     top = -np.inf
     for i in shared_range(lo, hi):
@@ -94,7 +94,7 @@ def _softmax_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, t, w, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, t, w, weight, v, out):
     for q in range(lo, hi):
         top, z = _softmax_of(indptr[q], indptr[q + 1], s, w)
         shares = mean = 0.0

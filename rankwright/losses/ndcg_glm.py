@@ -52,7 +52,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def mean_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
+def mean_of(lo, hi, s, w):
     """Return the weighted mean, summed from the first so that large scores stay exact."""
     total = mass = 0.0
     for i in range(lo, hi):
@@ -62,7 +62,7 @@ def mean_of(lo, hi, s, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _square(lo, hi, indptr, s, terms, _share, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _square(lo, hi, indptr, s, terms, _share, weight, value, grad, curv):
     r, w, free, ridge, constant = terms
     for q in range(lo, hi):
         if weight[q] == 0.0:
@@ -85,7 +85,7 @@ def _square(lo, hi, indptr, s, terms, _share, weight, value, grad, curv):  # typ
 
 
 @kernel
-def _square_hessian(lo, hi, indptr, _s, terms, _share, weight, v, out):  # type: ignore[no-untyped-def]
+def _square_hessian(lo, hi, indptr, _s, terms, _share, weight, v, out):
     _, w, free, ridge, _ = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
@@ -95,7 +95,7 @@ def _square_hessian(lo, hi, indptr, _s, terms, _share, weight, v, out):  # type:
 
 
 @kernel
-def shares(a, b, s, w, free, share):  # type: ignore[no-untyped-def]
+def shares(a, b, s, w, free, share):
     """Write p of (3), or exp(s) where there is no offset; returns the log of what divides it."""
     top = -np.inf if free else 0.0
     total = 0.0 if free else 1.0
@@ -110,7 +110,7 @@ def shares(a, b, s, w, free, share):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _kl(lo, hi, indptr, s, terms, share, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _kl(lo, hi, indptr, s, terms, share, weight, value, grad, curv):
     r, w, free, ridge, constant = terms
     for q in range(lo, hi):
         if weight[q] == 0.0:
@@ -138,7 +138,7 @@ def _kl(lo, hi, indptr, s, terms, share, weight, value, grad, curv):  # type: ig
 
 
 @kernel
-def _kl_hessian(lo, hi, indptr, _s, terms, share, weight, v, out):  # type: ignore[no-untyped-def]
+def _kl_hessian(lo, hi, indptr, _s, terms, share, weight, v, out):
     r, w, free, ridge, _ = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]

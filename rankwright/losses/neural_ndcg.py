@@ -55,7 +55,7 @@ _VECTORS = 10  # of a query, in addition to u and v of each round
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
+def _queries(
     lo, hi, indptr, s, lists, temperature, rounds, order, scratch, weight, value, grad, curv
 ):
     most = longest(lo, hi, lists.begin)
@@ -108,7 +108,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _soft_row(r, x, p):  # type: ignore[no-untyped-def]
+def _soft_row(r, x, p):
     """Write the row of rank r, from 0, of (1), for scores in descending order.
 
     From (1), z falls on both sides of document r: by (2 i - 1) times the gap at the i-th step.
@@ -130,7 +130,7 @@ def _soft_row(r, x, p):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _over_documents(P, x, out):  # type: ignore[no-untyped-def]
+def _over_documents(P, x, out):
     """Write sum_j P_rj x_j for each rank."""
     for r in shared_range(0, len(x)):
         total = 0.0
@@ -141,7 +141,7 @@ def _over_documents(P, x, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _over_ranks(P, x, out):  # type: ignore[no-untyped-def]
+def _over_ranks(P, x, out):
     """Write sum_r P_rj x_r for each document."""
     for j in shared_range(0, len(x)):
         out[j] = 0.0
@@ -152,14 +152,14 @@ def _over_ranks(P, x, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _invert(x):  # type: ignore[no-untyped-def]
+def _invert(x):
     for i in shared_range(0, len(x)):
         x[i] = 1.0 / x[i]
     wait()
 
 
 @kernel
-def _derivative(P, us, vs, b, d, m, vb, room, e):  # type: ignore[no-untyped-def]
+def _derivative(P, us, vs, b, d, m, vb, room, e):
     """Write dL/dP to ``e``, going back from (2) through the rounds of (3)."""
     n, rounds = len(b), len(us) - 1
     du, dv, turn, back = room[0, :n], room[1, :n], room[2, :n], room[3, :n]
@@ -190,7 +190,7 @@ def _derivative(P, us, vs, b, d, m, vb, room, e):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _through_soft_sort(P, e, x, sums, out):  # type: ignore[no-untyped-def]
+def _through_soft_sort(P, e, x, sums, out):
     """Write (5), times T, to ``out`` and S to ``sums``; ``e`` becomes G of (4)."""
     n = len(x)
     for r in shared_range(0, n):

@@ -68,9 +68,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv):
     rows, start, of_query = layout
     w, scale, grade, fractional = terms
     push, pull = workspace.push, workspace.pull
@@ -93,7 +91,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _spread_out(lo, hi, s, rows, w, workspace):  # type: ignore[no-untyped-def]
+def _spread_out(lo, hi, s, rows, w, workspace):
     """Whether the scores of a query differ by more than _FAR; if not, write their exponentials."""
     up, down = workspace.up, workspace.down
     low, high = score_range(lo, hi, s, rows)
@@ -106,7 +104,7 @@ def _spread_out(lo, hi, s, rows, w, workspace):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _by_grade(first, last, start, workspace):  # type: ignore[no-untyped-def]
+def _by_grade(first, last, start, workspace):
     """Write (2) and (3) and return (1)."""
     up, down, push, pull = workspace
     below = 0.0
@@ -126,7 +124,7 @@ def _by_grade(first, last, start, workspace):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pair_by_pair(first, last, start, s, rows, w, grade, workspace):  # type: ignore[no-untyped-def]
+def _pair_by_pair(first, last, start, s, rows, w, grade, workspace):
     """As `_by_grade`, with m and the tangent of exp beyond _FAR, which take each pair by itself."""
     push, pull = workspace.push, workspace.pull
     push[start[first] : start[last]] = 0.0
@@ -145,7 +143,7 @@ def _pair_by_pair(first, last, start, s, rows, w, grade, workspace):  # type: ig
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):
     """Write the Hessian times v, from what the last run left in ``workspace``."""
     rows, start, of_query = layout
     w, scale, grade, fractional = terms
@@ -173,7 +171,7 @@ def _hessian(lo, hi, indptr, s, layout, terms, workspace, weight, v, out):  # ty
 
 
 @kernel
-def _turn_pairs(first, last, start, s, rows, w, grade, factor, v, out):  # type: ignore[no-untyped-def]
+def _turn_pairs(first, last, start, s, rows, w, grade, factor, v, out):
     for b in range(first, last):
         for p in range(start[b], start[b + 1]):
             for j in range(start[b + 1], start[last]):

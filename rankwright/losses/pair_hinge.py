@@ -71,9 +71,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, layout, terms, workspace, weight, value, grad, curv):
     rows, start, of_query = layout
     w, scale, gain, _, margin, squared = terms
     pairs, at, x, n, behind, partners = workspace
@@ -106,7 +104,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, u, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, u, out):
     """Write the Hessian times u, from the pairs and the weights of partners found at s."""
     rows, start, of_query = layout
     w, scale = terms.w, terms.scale
@@ -122,7 +120,7 @@ def _hessian(lo, hi, indptr, _s, layout, terms, workspace, weight, u, out):  # t
 
 
 @kernel
-def _add(first, last, start, at, terms, pairs, x, lower, higher):  # type: ignore[no-untyped-def]
+def _add(first, last, start, at, terms, pairs, x, lower, higher):
     """Sum x over the partners of each document, weighed by m or (4) where there is a gain."""
     if len(terms.gain):
         both = (terms.gain, terms.worth)
@@ -132,7 +130,7 @@ def _add(first, last, start, at, terms, pairs, x, lower, higher):  # type: ignor
 
 
 @kernel
-def _mean(lo, hi, s):  # type: ignore[no-untyped-def]
+def _mean(lo, hi, s):
     """Return the mean of lo:hi, counted from the first."""
     total = 0.0
     for i in range(lo, hi):

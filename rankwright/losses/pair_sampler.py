@@ -58,7 +58,7 @@ class PairSampler(NamedTuple):
 
 
 @kernel
-def _find_dominating(start, of_query, w, out):  # type: ignore[no-untyped-def]
+def _find_dominating(start, of_query, w, out):
     for q in range(len(of_query) - 1):
         below = 0.0
         b = of_query[q + 1] - 1
@@ -70,7 +70,7 @@ def _find_dominating(start, of_query, w, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pick(lo, hi, cumulated, u):  # type: ignore[no-untyped-def]
+def _pick(lo, hi, cumulated, u):
     """Return the k in lo:hi with cumulated[k] <= target < cumulated[k + 1]."""
     target = cumulated[lo] + u * (cumulated[hi] - cumulated[lo])
     while hi - lo > 1:
@@ -83,7 +83,7 @@ def _pick(lo, hi, cumulated, u):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sample_pair(seed, t, pairs):  # type: ignore[no-untyped-def]
+def sample_pair(seed, t, pairs):
     """Return the rows of sample t: the better document and the worse one."""
     state = hash_step(hash_step(np.uint64(0), np.uint64(seed)), np.uint64(t))
     q = _pick(0, len(pairs.queries) - 1, pairs.queries, hash_uniform(state))

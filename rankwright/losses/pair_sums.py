@@ -47,13 +47,13 @@ from rankwright.data.ranking_data import RankingData
 
 
 @inline_kernel
-def preference(better, worse):  # type: ignore[no-untyped-def]
+def preference(better, worse):
     """Return (2), what a pair of documents of these grades counts; 0 where they are equal."""
     return min(abs(better - worse), 1.0)
 
 
 @kernel
-def _pair_weights(of_query, grade, weight, out):  # type: ignore[no-untyped-def]
+def _pair_weights(of_query, grade, weight, out):
     """Write the sum of products of weights times (2) over the pairs of blocks of each query."""
     for q in range(len(of_query) - 1):
         out[q] = 0.0
@@ -63,7 +63,7 @@ def _pair_weights(of_query, grade, weight, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_wrong_pairs(first, last, start, v, margin, pairs):  # type: ignore[no-untyped-def]
+def find_wrong_pairs(first, last, start, v, margin, pairs):
     """Find the wrong pairs of the query whose blocks are first:last, for `add_partners`.
 
     ``pairs`` comes from `GradeBlocks.new_pairs`. Places, not rows, index everything.
@@ -84,7 +84,7 @@ def find_wrong_pairs(first, last, start, v, margin, pairs):  # type: ignore[no-u
 
 
 @kernel
-def sort_grades(first, last, start, v, pairs):  # type: ignore[no-untyped-def]
+def sort_grades(first, last, start, v, pairs):
     """Put each grade of a query in order, v falling."""
     order, _, spare, _ = pairs
     for b in range(first, last):
@@ -92,7 +92,7 @@ def sort_grades(first, last, start, v, pairs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_ends(lo, mid, hi, v, margin, order, ends):  # type: ignore[no-untyped-def]
+def _find_ends(lo, mid, hi, v, margin, order, ends):
     """Walk both runs at once; a document of the second comes first where the pair is wrong."""
     i, j = lo, mid
     while i < mid and j < hi:
@@ -109,7 +109,7 @@ def _find_ends(lo, mid, hi, v, margin, order, ends):  # type: ignore[no-untyped-
 
 
 @kernel
-def _merge(lo, mid, hi, v, order, merged):  # type: ignore[no-untyped-def]
+def _merge(lo, mid, hi, v, order, merged):
     """Merge two runs, v falling; the first one goes first where equal."""
     i, j = lo, mid
     for k in range(lo, hi):
@@ -122,7 +122,7 @@ def _merge(lo, mid, hi, v, order, merged):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_partners(first, last, start, pairs, x, lower, higher):  # type: ignore[no-untyped-def]
+def add_partners(first, last, start, pairs, x, lower, higher):
     """Write (1) for one query, whose pairs were found before; one array for both gets their sum."""
     order, ends, _, running = pairs
     for p in range(start[first], start[last]):
@@ -146,7 +146,7 @@ def add_partners(first, last, start, pairs, x, lower, higher):  # type: ignore[n
 
 
 @kernel
-def score_range(lo, hi, s, rows):  # type: ignore[no-untyped-def]
+def score_range(lo, hi, s, rows):
     """Return the lowest and the highest score of the places lo:hi."""
     low = high = s[rows[lo]]
     for p in range(lo, hi):
@@ -155,9 +155,7 @@ def score_range(lo, hi, s, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_weighted(  # type: ignore[no-untyped-def]
-    first, last, start, v, margin, pairs, gain_and_worth, x, lower, higher
-):
+def add_weighted(first, last, start, v, margin, pairs, gain_and_worth, x, lower, higher):
     """As `add_partners`, each partner times a weight of the two grades, which are sorted.
 
     That is (3), or (2) of the grades in ``gain`` where ``worth`` is empty.
@@ -318,19 +316,19 @@ _WIDE = 600.0  # exp(-600) and its inverse are both finite
 
 
 @inline_kernel
-def n_tiles(n):  # type: ignore[no-untyped-def]
+def n_tiles(n):
     """Return how many tiles hold n documents."""
     return (n + LANES - 1) // LANES
 
 
 @inline_kernel
-def place(rank):  # type: ignore[no-untyped-def]
+def place(rank):
     """Return where the fields of the document at ``rank`` are counted from."""
     return (rank // LANES + 1) * TILE + rank % LANES
 
 
 @inline_kernel
-def tiles_size(lo, hi, indptr):  # type: ignore[no-untyped-def]
+def tiles_size(lo, hi, indptr):
     """Return the size of tiles for the longest of the queries lo:hi, which begin with zeros."""
     return (n_tiles(longest(lo, hi, indptr)) + 1) * TILE
 
@@ -341,7 +339,7 @@ def tile_floats(sizes: I64, lanes: int) -> I64:
 
 
 @kernel
-def load_tiles(ranked, s, gain, scale, w, sigma, tiles):  # type: ignore[no-untyped-def]
+def load_tiles(ranked, s, gain, scale, w, sigma, tiles):
     """Lay out the rows ``ranked``, best score first, and clear the sums.
 
     Returns whether the scores spread too wide for one reference; rows then call `set_ratio`.
@@ -363,7 +361,7 @@ def load_tiles(ranked, s, gain, scale, w, sigma, tiles):  # type: ignore[no-unty
 
 
 @kernel
-def set_ratio(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
+def set_ratio(n, row, sigma, tiles):
     """Make the score at rank ``row`` the reference of those below it."""
     score = tiles[place(row) + SCORE]
     for rank in shared_range(row, n_tiles(n) * LANES):
@@ -373,7 +371,7 @@ def set_ratio(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_row(row, tiles):  # type: ignore[no-untyped-def]
+def begin_row(row, tiles):
     """Start the running sums of a row; return the number of the first tile below it."""
     first = (row + 1) // LANES
     for lane in shared_range(0, LANES):
@@ -383,7 +381,7 @@ def begin_row(row, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def end_row(n, row, tiles):  # type: ignore[no-untyped-def]
+def end_row(n, row, tiles):
     """Give the document at rank ``row`` its side of the pairs."""
     last = n_tiles(n) * TILE
     at = place(row)
@@ -398,7 +396,7 @@ def end_row(n, row, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lane_sum(at, tiles):  # type: ignore[no-untyped-def]
+def _lane_sum(at, tiles):
     found = 0.0
     for lane in shared_range(0, LANES):
         found += tiles[at + lane]
@@ -406,7 +404,7 @@ def _lane_sum(at, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def total(n, field, tiles):  # type: ignore[no-untyped-def]
+def total(n, field, tiles):
     """Return the sum of a field over all documents."""
     found = 0.0
     for t in range(1, n_tiles(n) + 1):
@@ -415,7 +413,7 @@ def total(n, field, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unload(ranked, field, scale, tiles, out):  # type: ignore[no-untyped-def]
+def unload(ranked, field, scale, tiles, out):
     """Write a field, scaled, to the rows it belongs to."""
     for rank in shared_range(0, len(ranked)):
         out[ranked[rank]] = scale * tiles[place(rank) + field]

@@ -32,7 +32,7 @@ _STEPS = 200  # more than any of these Newton iterations takes
 
 
 @kernel
-def pav(lo, hi, y, w, x, weight, first):  # type: ignore[no-untyped-def]
+def pav(lo, hi, y, w, x, weight, first):
     """Write the solution of (1) to ``x[lo:hi]``, which may be ``y`` itself.
 
     ``weight`` and ``first`` (of integers) are scratch as long as ``y``. Returns where the blocks
@@ -54,7 +54,7 @@ def pav(lo, hi, y, w, x, weight, first):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _spread(lo, x, begins):  # type: ignore[no-untyped-def]
+def _spread(lo, x, begins):
     """Write the level of each block, compact at the head of ``x``, to all its places."""
     end = len(x)
     for block in range(len(begins) - 1, -1, -1):
@@ -65,7 +65,7 @@ def _spread(lo, x, begins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def log_plus(x, d):  # type: ignore[no-untyped-def]
+def log_plus(x, d):
     """Return log(exp(x) + d) for d >= 0."""
     if d == 0.0:
         return x
@@ -73,7 +73,7 @@ def log_plus(x, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _additive_level(lo, begin, end, stop, d, mass, mean):  # type: ignore[no-untyped-def]
+def _additive_level(lo, begin, end, stop, d, mass, mean):
     """Return x of (4) for the block begin:end; -inf where exp(x) would be 0 or less.
 
     ``stop[k]`` is where the run of d equal to d_k ends, ``mass[k]`` the weight of lo:k+1. In x the
@@ -105,7 +105,7 @@ def _additive_level(lo, begin, end, stop, d, mass, mean):  # type: ignore[no-unt
 
 
 @kernel
-def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):  # type: ignore[no-untyped-def]
+def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):
     """Write x of (4) for scores y + shift to ``x[lo:hi]``; returns where the blocks end.
 
     The level of a block without its lowest documents may not exist; such a block counts as -inf
@@ -132,9 +132,7 @@ def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):  #
 
 
 @kernel
-def pav_additive_simplex(  # type: ignore[no-untyped-def]
-    lo, hi, y, w, d, stop, floor, x, mean, mass, weight, first
-):
+def pav_additive_simplex(lo, hi, y, w, d, stop, floor, x, mean, mass, weight, first):
     """As `pav_additive`, at the shift for which sum w max(exp(x), floor) + w d = 1.
 
     The largest y must be about 0. Such a shift exists if sum w (floor + d) < 1.
@@ -173,7 +171,7 @@ def pav_additive_simplex(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def simplex_shift(lo, hi, x, d, w, floor, tail):  # type: ignore[no-untyped-def]
+def simplex_shift(lo, hi, x, d, w, floor, tail):
     """Return the shift for which sum w exp(max(x + shift, floor) + d) = 1; x must rise.
 
     ``tail`` is scratch. Such a shift exists if sum w exp(floor + d) < 1.

@@ -36,7 +36,7 @@ _MOST_KINDS = 8
 
 
 @kernel
-def in_grade_order(ranked, block, sequence):  # type: ignore[no-untyped-def]
+def in_grade_order(ranked, block, sequence):
     """Write places grade by grade, within a grade as in ``ranked``; blocks number the grades."""
     following = np.zeros(block[-1] + 2, np.int64)
     for i in range(len(block)):
@@ -50,7 +50,7 @@ def in_grade_order(ranked, block, sequence):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def refer(sequence, s, block, c, out):  # type: ignore[no-untyped-def]
+def refer(sequence, s, block, c, out):
     """Write each document's c in the reference order; equal grade and score share the mean."""
     first = 0
     for end in range(1, len(sequence) + 1):
@@ -65,7 +65,7 @@ def refer(sequence, s, block, c, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out):  # type: ignore[no-untyped-def]
+def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out):
     """As `refer`, for the best order with at most ``limit`` documents of a group in ``top`` ranks.
 
     Of tied documents, those of one group share the seats it has left, and all that are seated
@@ -96,7 +96,7 @@ def refer_within_groups(sequence, s, block, group, n_groups, limit, top, c, out)
 
 
 @inline_kernel
-def _tied(i, j, s, block):  # type: ignore[no-untyped-def]
+def _tied(i, j, s, block):
     return block[i] == block[j] and s[i] == s[j]
 
 
@@ -317,7 +317,7 @@ def size_of_workspace(lists: Lists) -> tuple[int, int]:
 
 
 @kernel
-def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
+def sorted_places(first, end, scores, places):
     """Return the documents of a query by score, numbered from 0."""
     sort_query(first, end, scores, NO_KEY, places[0], places[1])
     ranked = places[0, first:end]
@@ -327,7 +327,7 @@ def sorted_places(first, end, scores, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def worst_order(  # type: ignore[no-untyped-def]
+def worst_order(
     q, lists, ranked, v, workspace, position, out,
     classes, assigned, sort, first, cost, grouped, topics,
 ):  # fmt: skip
@@ -376,7 +376,7 @@ def worst_order(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
+def _seats(q, lists, ranked, position):
     """Write each document's rank in the reference order, documents of a class by score."""
     at = slice(lists.begin[q], lists.begin[q + 1])
     sequence = np.empty(len(ranked), np.int64)
@@ -386,14 +386,14 @@ def _seats(q, lists, ranked, position):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _topics(q, lists):  # type: ignore[no-untyped-def]
+def _topics(q, lists):
     """Return the share of each group of a query in its topics."""
     part = lists.topic[lists.topic_begin[q] : lists.topic_begin[q + 1]]
     return part.reshape((lists.n_groups[q], len(part) // lists.n_groups[q]))
 
 
 @kernel
-def _metric(a, b, position):  # type: ignore[no-untyped-def]
+def _metric(a, b, position):
     total = 0.0
     for i in range(len(b)):
         if position[i] >= 0:
@@ -402,7 +402,7 @@ def _metric(a, b, position):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
+def _sort_by_lead(v, b, c, position, out):
     """Order by v - b, where a = c; return the metric."""
     lead = np.empty(len(v))
     for i in range(len(v)):
@@ -419,14 +419,14 @@ def _sort_by_lead(v, b, c, position, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _assign(cost, ranked, v, c, position):  # type: ignore[no-untyped-def]
+def _assign(cost, ranked, v, c, position):
     prices, row_of = np.empty(len(v)), np.empty(len(v), np.int64)
     sorted_prices(ranked, v, c, prices)
     assign(cost, prices, position, row_of)
 
 
 @kernel
-def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-def]
+def _costliest(q, lists, ranked, v, position, out):
     """As `worst_order`, for costs of documents at ranks; return the cost."""
     n, c = len(v), lists.c[lists.begin[q] : lists.begin[q + 1]]
     extra = lists.cost[lists.cost_begin[q] : lists.cost_begin[q + 1]].reshape((n, n))
@@ -445,7 +445,7 @@ def _costliest(q, lists, ranked, v, position, out):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[no-untyped-def]
+def _share_in_groups(ranked, v, kind, group, c, position, out):
     """Write each document's c, 0 without a rank; equal score, gain and group share the mean."""
     first = 0
     for end in range(1, len(ranked) + 1):
@@ -462,7 +462,7 @@ def _share_in_groups(ranked, v, kind, group, c, position, out):  # type: ignore[
 
 
 @kernel
-def reference(q, lists, ranked, v, sequence, out, cost, grouped, topics):  # type: ignore[no-untyped-def]
+def reference(q, lists, ranked, v, sequence, out, cost, grouped, topics):
     """Write cref of the documents of a query, tied grades in order of v."""
     at = slice(lists.begin[q], lists.begin[q + 1])
     block, c = lists.block[at], lists.c[at]
@@ -541,7 +541,7 @@ def used_methods(lists: Lists) -> Methods:
 
 
 @kernel
-def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):  # type: ignore[no-untyped-def]
+def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):
     """Write the rank of each document in the order that solves (1), by (2) and (3).
 
     ``ranked`` lists documents by score, ``kind`` numbers their gains, which are ``gain[kind]``.
@@ -570,7 +570,7 @@ def by_classes(ranked, s, kind, gain, cut, a, c, worth, choice, position):  # ty
 
 
 @kernel
-def _members(ranked, kind, kinds, m):  # type: ignore[no-untyped-def]
+def _members(ranked, kind, kinds, m):
     """Return places in ``ranked`` of the first m documents of each kind, and how many it has."""
     member, size = np.empty((kinds, m), np.int64), np.zeros(kinds, np.int64)
     for place in range(len(ranked)):
@@ -582,7 +582,7 @@ def _members(ranked, kind, kinds, m):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _next(count, total, size, stride, last, t, index):  # type: ignore[no-untyped-def]
+def _next(count, total, size, stride, last, t, index):
     """Step to the next lengths with a sum up to t; return the sum and index, or -1 at the end."""
     for k in range(len(count)):
         if k == last:
@@ -597,7 +597,7 @@ def _next(count, total, size, stride, last, t, index):  # type: ignore[no-untype
 
 
 @kernel
-def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):  # type: ignore[no-untyped-def]
+def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):
     """Fill rank t (from 1) of every state: (2)."""
     count = np.zeros(len(gain), np.int64)
     total, index = 0, 0
@@ -616,7 +616,7 @@ def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):  # type
 
 
 @kernel
-def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no-untyped-def]
+def _best_head(m, change, member, size, stride, last, worth):
     """Return the lengths of the prefixes in the first m ranks, what follows counted by (3)."""
     kinds = len(size)
     above = _numbers_above(member, size)
@@ -642,7 +642,7 @@ def _best_head(m, change, member, size, stride, last, worth):  # type: ignore[no
 
 
 @kernel
-def _numbers_above(member, size):  # type: ignore[no-untyped-def]
+def _numbers_above(member, size):
     """Return how many of the listed documents of each kind have a higher score than each."""
     kinds, m = member.shape
     above = np.zeros((kinds, m, kinds), np.int64)
@@ -657,7 +657,7 @@ def _numbers_above(member, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _changes(m, ranked, s, c):  # type: ignore[no-untyped-def]
+def _changes(m, ranked, s, c):
     """Return P_x(r) - P_{x+1}(r + 1) of (3) for each x and place r; P_m(n) is common to all."""
     n = len(ranked)
     out = np.empty((m, n))
@@ -676,7 +676,7 @@ def _changes(m, ranked, s, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lay_out(m, count, ranked, member, stride, choice, position):  # type: ignore[no-untyped-def]
+def _lay_out(m, count, ranked, member, stride, choice, position):
     """Walk back through the choices, then put the other documents behind in order of score."""
     position[:] = -1
     index = 0
@@ -695,7 +695,7 @@ def _lay_out(m, count, ranked, member, stride, choice, position):  # type: ignor
 
 
 @kernel
-def by_first_relevant(ranked, s, gain, cut, scale, c, position):  # type: ignore[no-untyped-def]
+def by_first_relevant(ranked, s, gain, cut, scale, c, position):
     """Write the order that maximises sum_j c_j s_(j) - scale/f [f <= cut]; return its f.
 
     Documents with a gain are relevant. f is the rank of the first relevant document, counted from
@@ -720,7 +720,7 @@ def by_first_relevant(ranked, s, gain, cut, scale, c, position):  # type: ignore
 
 
 @kernel
-def _lead_with_others(f, cut, ranked, gain, position):  # type: ignore[no-untyped-def]
+def _lead_with_others(f, cut, ranked, gain, position):
     """Put f - 1 irrelevant documents first, then (if f <= cut) a relevant one, then the rest."""
     led, found, rank = 0, f > cut, f if f <= cut else f - 1
     for place in range(len(ranked)):
@@ -738,7 +738,7 @@ def _lead_with_others(f, cut, ranked, gain, position):  # type: ignore[no-untype
 
 
 @kernel
-def share(ranked, s, kind, a, c, position, out):  # type: ignore[no-untyped-def]
+def share(ranked, s, kind, a, c, position, out):
     """Write each document's c, its mean over equally bad orders where scores are equal.
 
     ``a`` has an entry for each rank: ranks of equal a are interchangeable.
@@ -757,7 +757,7 @@ def share(ranked, s, kind, a, c, position, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _share_block(block, kind, a, c, position, out):  # type: ignore[no-untyped-def]
+def _share_block(block, kind, a, c, position, out):
     by_rank = in_order_of(position, block)
     first = 0
     for end in range(1, len(by_rank) + 1):  # ranks of equal a
@@ -784,7 +784,7 @@ def _share_block(block, kind, a, c, position, out):  # type: ignore[no-untyped-d
 
 
 @kernel
-def n_states(size, m):  # type: ignore[no-untyped-def]
+def n_states(size, m):
     """Return how many states `by_classes` has a rank, and how many steps it takes, about."""
     room, largest = 1, 0
     ways, spare = np.zeros(m + 1), np.empty(m + 1)  # of making a sum from lengths: polynomials

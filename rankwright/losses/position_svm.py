@@ -97,9 +97,7 @@ class _Workspace(NamedTuple):
 
 
 @kernel
-def _queries(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, lists, by_score, methods, workspace, weight, value, grad, curv
-):
+def _queries(lo, hi, indptr, s, lists, by_score, methods, workspace, weight, value, grad, curv):
     classes, assigned, sort, first, cost, grouped, topics = methods
     crefs, floats, places, states, ranks = workspace
     own = OrderWorkspace(np.empty((2, states)), np.empty((ranks + 1, states), np.int8))
@@ -136,7 +134,7 @@ def _queries(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _references(lo, hi, indptr, s, lists, methods, workspace, weight, value, out):  # type: ignore[no-untyped-def]
+def _references(lo, hi, indptr, s, lists, methods, workspace, weight, value, out):
     """Write N of (2) and its gradient."""
     _, _, _, _, cost, grouped, topics = methods
     floats, places = workspace.floats, workspace.places

@@ -24,7 +24,7 @@ from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_t
 
 
 @kernel
-def _offset(lo, hi, s, y, w):  # type: ignore[no-untyped-def]
+def _offset(lo, hi, s, y, w):
     """Return the weighted mean of s - y, summed from the first so that large scores stay exact."""
     base = s[lo] - y[lo]
     total = mass = 0.0
@@ -35,7 +35,7 @@ def _offset(lo, hi, s, y, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):
     for q in range(lo, hi):
         total = 0.0
         if indptr[q] < indptr[q + 1]:
@@ -51,7 +51,7 @@ def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignor
 
 
 @kernel
-def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):
     for q in range(lo, hi):
         total = mass = 0.0
         for i in range(indptr[q], indptr[q + 1]):

@@ -47,7 +47,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _cosine(a, b, level, s, u, w, softening):  # type: ignore[no-untyped-def]
+def _cosine(a, b, level, s, u, w, softening):
     """Return the cosine of (1) and |s|."""
     both, square = 0.0, softening * softening
     for i in range(a, b):
@@ -58,7 +58,7 @@ def _cosine(a, b, level, s, u, w, softening):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):
     u, w, centred, softening = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]
@@ -78,7 +78,7 @@ def _queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: igno
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, terms, weight, x, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, terms, weight, x, out):
     u, w, centred, softening = terms
     for q in range(lo, hi):
         a, b = indptr[q], indptr[q + 1]

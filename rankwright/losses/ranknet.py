@@ -84,7 +84,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):
     grade, w, scale, sigma, _ = terms
     tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
     zero(tiles)
@@ -110,7 +110,7 @@ def _queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv
 
 
 @kernel
-def _add_row(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
+def _add_row(n, row, sigma, tiles):
     """Add the pairs of the document at rank ``row`` with all that stand below it."""
     at = place(row)
     score, grade, weight = tiles[at + SCORE], tiles[at + GAIN], tiles[at + WEIGHT]
@@ -122,7 +122,7 @@ def _add_row(n, row, sigma, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[no-untyped-def]
+def _add_tile(row, score, grade, weight, inverse, sigma, two):
     """Pair a document with the second of ``two`` tiles; running sums come from the first."""
     for lane in shared_range(0, LANES):
         other = two[TILE + GAIN + lane]
@@ -143,7 +143,7 @@ def _add_tile(row, score, grade, weight, inverse, sigma, two):  # type: ignore[n
 
 
 @kernel
-def _hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):
     """Write the Hessian times v, in the order of the scores found at s; SWAP holds v."""
     grade, w, scale, sigma, _ = terms
     tiles = new_floats(scratch, lo, 0, tiles_size(lo, hi, indptr))
@@ -166,7 +166,7 @@ def _hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):  # type:
 
 
 @kernel
-def _turn_row(n, row, tiles):  # type: ignore[no-untyped-def]
+def _turn_row(n, row, tiles):
     """Add what the pairs of the document at rank ``row`` with those below it make of v."""
     at = place(row)
     grade, weight, turn = tiles[at + GAIN], tiles[at + WEIGHT], tiles[at + SWAP]
@@ -178,7 +178,7 @@ def _turn_row(n, row, tiles):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyped-def]
+def _turn_tile(row, grade, weight, turn, inverse, two):
     """As `_add_tile`, for the Hessian; one plain loop each, so that lanes are computed at once."""
     lanes = len(two) // (2 * TILE // LANES)  # LANES, but no constant: that would be unrolled
     for lane in shared_range(0, lanes):
@@ -200,7 +200,7 @@ def _turn_tile(row, grade, weight, turn, inverse, two):  # type: ignore[no-untyp
 
 
 @kernel
-def _any_queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _any_queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, curv):
     begin = lo
     for q in range(lo, hi):
         if indptr[q + 1] - indptr[q] >= LONG and weight[q] > 0.0:
@@ -212,7 +212,7 @@ def _any_queries(lo, hi, indptr, s, terms, order, scratch, weight, value, grad, 
 
 
 @kernel
-def _long_query(q, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _long_query(q, indptr, s, terms, weight, value, grad, curv):
     """Do as `_queries`, by cells of scores; return whether that is quicker."""
     x, w, edges = _by_grade(q, indptr, s, terms)
     rows, sigma, n = terms.layout[0][indptr[q] : indptr[q + 1]], terms.sigma, len(x)
@@ -245,7 +245,7 @@ def _long_query(q, indptr, s, terms, weight, value, grad, curv):  # type: ignore
 
 
 @kernel
-def _any_hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):  # type: ignore[no-untyped-def]
+def _any_hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):
     begin = lo
     for q in range(lo, hi):
         if indptr[q + 1] - indptr[q] >= LONG and weight[q] > 0.0:
@@ -257,7 +257,7 @@ def _any_hessian(lo, hi, indptr, s, terms, order, scratch, weight, v, out):  # t
 
 
 @kernel
-def _long_hessian(q, indptr, s, terms, weight, v, out):  # type: ignore[no-untyped-def]
+def _long_hessian(q, indptr, s, terms, weight, v, out):
     x, w, edges = _by_grade(q, indptr, s, terms)
     rows, sigma, n = terms.layout[0][indptr[q] : indptr[q + 1]], terms.sigma, len(x)
     count = count_cells(x, edges, different_grades(edges), 5)  # as `_long_query` has found
@@ -279,7 +279,7 @@ def _long_hessian(q, indptr, s, terms, weight, v, out):  # type: ignore[no-untyp
 
 
 @kernel
-def _by_grade(q, indptr, s, terms):  # type: ignore[no-untyped-def]
+def _by_grade(q, indptr, s, terms):
     """Return scores and weights of a query grade by grade, and where grades begin."""
     rows, start, of_query = terms.layout
     begin, n = indptr[q], indptr[q + 1] - indptr[q]
@@ -290,7 +290,7 @@ def _by_grade(q, indptr, s, terms):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _set_function(number, A):  # type: ignore[no-untyped-def]
+def _set_function(number, A):
     """Set log(1 + exp(x)), its derivative, that of the negative, or the second derivative."""
     far = len(A) // 2
     for k in range(len(A)):

@@ -147,7 +147,7 @@ _FEW = 0.25  # share of neighbours out of order up to which insertion is quicker
 
 
 @kernel
-def level_of(s, rows, w):  # type: ignore[no-untyped-def]
+def level_of(s, rows, w):
     """Return the weighted mean score of some rows, summed from the first of them."""
     base = s[rows[0]]
     total = mass = 0.0
@@ -158,9 +158,7 @@ def level_of(s, rows, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_grades(  # type: ignore[no-untyped-def]
-    grades, s, level, rows, w_of_row, at, w, v, key, order, spare, u
-):
+def sort_grades(grades, s, level, rows, w_of_row, at, w, v, key, order, spare, u):
     """Fill ``at``, ``w`` and ``v`` of one query, scores rising inside each grade, then rows.
 
     ``grades`` is where its grades begin, and the last of them ends. The last order is where it
@@ -189,7 +187,7 @@ def sort_grades(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _insert(at, v):  # type: ignore[no-untyped-def]
+def _insert(at, v):
     """Sort a few documents out of order into their places."""
     for p in range(1, len(at)):
         row, score, k = at[p], v[p], p
@@ -200,7 +198,7 @@ def _insert(at, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_ties(grades, v, w, r):  # type: ignore[no-untyped-def]
+def share_ties(grades, v, w, r):
     """Give documents of a query equal in grade, score and weight the mean of their r."""
     for g in range(len(grades) - 1):
         a, end = grades[g], grades[g + 1]
@@ -215,7 +213,7 @@ def share_ties(grades, v, w, r):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def running_margins(of_query, start, w, size, power, d):  # type: ignore[no-untyped-def]
+def running_margins(of_query, start, w, size, power, d):
     """Fill d by grade: the margin below each grade but the first is size / rank^power."""
     for q in range(len(of_query) - 1):
         rank = 0.0
@@ -260,9 +258,7 @@ def new_workspace(rows: Places, n_queries: int, key: F64) -> Workspace:
 
 
 @kernel
-def retarget_square(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
-):
+def retarget_square(lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv):
     """Write value, gradient and curvature of the queries lo:hi."""
     c_r, c_w, free = terms.c_r, terms.c_w, terms.free
     rows, start, of_query, w_of_row = layout.rows, layout.start, layout.of_query, layout.w_of_row
@@ -312,7 +308,7 @@ def retarget_square(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):  # type: ignore[no-untyped-def]
+def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):
     """Write the solution to ``target``.
 
     Returns minus its rewards, where the list of pools ends, and the place where the floor ends.
@@ -335,9 +331,7 @@ def _project(a, b, terms, w, v, lift, d, reward, target, heavy, first):  # type:
 
 
 @kernel
-def square_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
-):
+def square_hessian(lo, hi, indptr, _s, terms, layout, workspace, weight, v, out):
     """Write the Hessian of the queries lo:hi times v, from what the last run left."""
     alpha, c_w = terms.alpha, terms.c_w
     centre = terms.free and (terms.c_r > 0.0 or c_w > 0.0)
@@ -375,7 +369,7 @@ def square_hessian(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _project_kl(q, a, b, terms, layout, workspace):  # type: ignore[no-untyped-def]
+def _project_kl(q, a, b, terms, layout, workspace):
     """Leave log r in ``target`` and r in ``r``."""
     floor, d, w, target = terms.floor, layout.d, workspace.w, workspace.target
     if terms.additive:
@@ -405,9 +399,7 @@ def _project_kl(q, a, b, terms, layout, workspace):  # type: ignore[no-untyped-d
 
 
 @kernel
-def retarget_kl(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv
-):
+def retarget_kl(lo, hi, indptr, s, terms, layout, workspace, weight, value, grad, curv):
     """Write value, gradient and curvature of the queries lo:hi."""
     c_r, c_w, simplex = terms.c_r, terms.c_w, terms.simplex
     w, v, target, r, share = (
@@ -468,7 +460,7 @@ def retarget_kl(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _turn_pools(a, b, pools, cut, terms, workspace, v):  # type: ignore[no-untyped-def]
+def _turn_pools(a, b, pools, cut, terms, workspace, v):
     """Leave in ``sums`` how each pool turns when its scores turn by v.
 
     It turns in log r, or in r itself where margins lie there. On the simplex all turn on, by what
@@ -496,9 +488,7 @@ def _turn_pools(a, b, pools, cut, terms, workspace, v):  # type: ignore[no-untyp
 
 
 @kernel
-def kl_hessian(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, _s, terms, layout, workspace, weight, v, out
-):
+def kl_hessian(lo, hi, indptr, _s, terms, layout, workspace, weight, v, out):
     """Write the Hessian of the queries lo:hi times v, from what the last run left."""
     at, w, r, share = workspace.at, workspace.w, workspace.r, workspace.share
     for q in range(lo, hi):
@@ -522,7 +512,7 @@ def kl_hessian(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _masses(lo, hi, indptr, score, w, simplex, weight, mass):  # type: ignore[no-untyped-def]
+def _masses(lo, hi, indptr, score, w, simplex, weight, mass):
     """Write exp(score), on the simplex over its sum; 0 for queries without order."""
     for q in range(lo, hi):
         if weight[q] > 0.0:

@@ -40,7 +40,7 @@ _TO_COEFFICIENTS[0] /= 2.0
 
 
 @kernel
-def count_cells(x, edges, pairs, functions):  # type: ignore[no-untyped-def]
+def count_cells(x, edges, pairs, functions):
     """Return the cells of the scores x of a query, 0 where so many pairs are quicker one by one.
 
     ``edges`` are the places where sets of targets begin, and where the last one ends.
@@ -64,7 +64,7 @@ def count_cells(x, edges, pairs, functions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def different_grades(edges):  # type: ignore[no-untyped-def]
+def different_grades(edges):
     """Return the number of pairs of documents of different sets."""
     n = float(edges[-1])
     pairs = n * n
@@ -75,7 +75,7 @@ def different_grades(edges):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def new_cells(x, cells):  # type: ignore[no-untyped-def]
+def new_cells(x, cells):
     """Return where the first cell begins, moments, sums by cell, and which cells have sums."""
     low = x[0]
     for i in range(len(x)):
@@ -84,19 +84,19 @@ def new_cells(x, cells):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def new_values(cells):  # type: ignore[no-untyped-def]
+def new_values(cells):
     """Return room for f at the nodes, by distance + cells - 1, a and b."""
     return np.empty((2 * cells - 1, NODES, NODES))
 
 
 @inline_kernel
-def node_gap(distance, a, b):  # type: ignore[no-untyped-def]
+def node_gap(distance, a, b):
     """Return source less target at nodes b and a of two cells, the source's ``distance`` above."""
     return distance + 0.5 * (_POINTS[b] - _POINTS[a])
 
 
 @kernel
-def make_coefficients(values):  # type: ignore[no-untyped-def]
+def make_coefficients(values):
     """Turn f at the nodes into A of (2), in place."""
     spare = np.empty((NODES, NODES))
     for k in range(len(values)):
@@ -115,7 +115,7 @@ def make_coefficients(values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_all(x, w, A, cells, out):  # type: ignore[no-untyped-def]
+def add_all(x, w, A, cells, out):
     """Add (1) over all documents to ``out``; ``cells`` are those of `new_cells`."""
     cells[1][:] = 0.0
     _add_moments(0, len(x), x, w, cells)
@@ -123,7 +123,7 @@ def add_all(x, w, A, cells, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_lower(edges, x, w, A, cells, out):  # type: ignore[no-untyped-def]
+def add_lower(edges, x, w, A, cells, out):
     """Add (1) to ``out``, where the sources of a set of targets are all sets behind it."""
     cells[1][:] = 0.0
     for b in range(len(edges) - 2, -1, -1):
@@ -133,7 +133,7 @@ def add_lower(edges, x, w, A, cells, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_higher(edges, x, w, A, cells, out):  # type: ignore[no-untyped-def]
+def add_higher(edges, x, w, A, cells, out):
     """Add (1) to ``out``, where the sources of a set of targets are all sets before it."""
     cells[1][:] = 0.0
     for b in range(len(edges) - 1):
@@ -143,7 +143,7 @@ def add_higher(edges, x, w, A, cells, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_moments(lo, hi, x, w, cells):  # type: ignore[no-untyped-def]
+def _add_moments(lo, hi, x, w, cells):
     low, moments, _, _ = cells
     for i in range(lo, hi):
         cell = min(int(x[i] - low), len(moments) - 1)
@@ -156,7 +156,7 @@ def _add_moments(lo, hi, x, w, cells):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_sums(lo, hi, x, A, cells, out):  # type: ignore[no-untyped-def]
+def _add_sums(lo, hi, x, A, cells, out):
     low, moments, sums, known = cells
     known[:] = False
     for i in range(lo, hi):
@@ -174,7 +174,7 @@ def _add_sums(lo, hi, x, A, cells, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sum_at_cell(cell, moments, A, out):  # type: ignore[no-untyped-def]
+def _sum_at_cell(cell, moments, A, out):
     """Write what all sources add up to in a cell, as a polynomial of the place in it."""
     out[:] = 0.0
     for source in range(len(moments)):

@@ -78,7 +78,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv):
     convex, nodes, share, tau = terms
     most, depth = longest(lo, hi, lists.begin), 0
     for q in range(lo, hi):
@@ -136,7 +136,7 @@ def _queries(lo, hi, indptr, s, lists, terms, scratch, weight, value, grad, curv
 
 
 @kernel
-def _following(i, steps, gain):  # type: ignore[no-untyped-def]
+def _following(i, steps, gain):
     """Return which document with a gain is so many steps after i, or how many there are in all."""
     while steps > 0:
         i += 1
@@ -147,12 +147,12 @@ def _following(i, steps, gain):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def _floats_of_worker(most, depth):  # type: ignore[no-untyped-def]
+def _floats_of_worker(most, depth):
     return 5 * most + 4 * (depth + 2) + (most + 1) * (depth + 1)
 
 
 @kernel
-def _over_workers(j, workers, room):  # type: ignore[no-untyped-def]
+def _over_workers(j, workers, room):
     """Return the sum of the numbers j of all workers, in their order."""
     total = room[j * workers]
     for worker in range(1, workers):
@@ -161,7 +161,7 @@ def _over_workers(j, workers, room):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _chances(i, x, z, gradients, u, above, dense):  # type: ignore[no-untyped-def]
+def _chances(i, x, z, gradients, u, above, dense):
     """Write the chance of each document to stand above i, and its derivative."""
     for j in range(len(x)):
         u[j] = x[j] - x[i] - z
@@ -172,7 +172,7 @@ def _chances(i, x, z, gradients, u, above, dense):  # type: ignore[no-untyped-de
 
 
 @quick_kernel
-def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
+def _expected(i, above, discount, k, states):
     """Return E_i of (1); row j of ``states`` holds P of (2) before document j, from column 1."""
     states[0, 1] = 1.0
     for j in range(len(above)):
@@ -190,7 +190,7 @@ def _expected(i, above, discount, k, states):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):  # type: ignore[no-untyped-def]
+def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, curvature):
     """Take the gradient of ``part`` times E_i off ``gradient``, going back through (2)."""
     worth, before_j = ranks[0], ranks[1]  # of rank r to i, once the documents from j on have come
     for r in range(k):
@@ -219,7 +219,7 @@ def _gradients(i, part, above, dense, u, discount, k, states, ranks, gradient, c
 
 
 @kernel
-def _second(i, above, dense, discount, k, ranks):  # type: ignore[no-untyped-def]
+def _second(i, above, dense, discount, k, ranks):
     """Return how E_i bends along s_i by two probabilities that move together."""
     p0, p1, p2 = ranks[1], ranks[2], ranks[3]  # P and its first two derivatives, from index 1
     p0[:] = 0.0

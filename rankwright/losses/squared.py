@@ -22,7 +22,7 @@ from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_t
 
 
 @kernel
-def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):
     for q in range(lo, hi):
         total = 0.0
         for i in range(indptr[q], indptr[q + 1]):
@@ -36,7 +36,7 @@ def _queries(lo, hi, indptr, s, y, w, weight, value, grad, curv):  # type: ignor
 
 
 @kernel
-def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):  # type: ignore[no-untyped-def]
+def _hessian(lo, hi, indptr, _s, _y, w, weight, v, out):
     for q in range(lo, hi):
         for i in range(indptr[q], indptr[q + 1]):
             out[i] = weight[q] * w[i] * v[i]

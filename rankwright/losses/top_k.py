@@ -46,20 +46,20 @@ class _Query(NamedTuple):
 
 
 @kernel
-def top_k_queries(lo, hi, indptr, s, terms, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def top_k_queries(lo, hi, indptr, s, terms, weight, value, grad, curv):
     """Write value, gradient and curvature of the queries lo:hi."""
     _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, np.empty(0))
 
 
 @kernel
-def top_k_hessian(lo, hi, indptr, s, terms, weight, v, out):  # type: ignore[no-untyped-def]
+def top_k_hessian(lo, hi, indptr, s, terms, weight, v, out):
     """Write the Hessian at ``s`` times ``v``."""
     nothing = np.empty(0)
     _top_k(lo, hi, indptr, s, terms, weight, nothing, out, nothing, v)
 
 
 @kernel
-def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):  # type: ignore[no-untyped-def]
+def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):
     """With a ``v``, ``grad`` takes the Hessian times it."""
     y, w, k, samples, random_key = terms
     most = longest(lo, hi, indptr)
@@ -97,7 +97,7 @@ def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):  # type: ign
 
 
 @kernel
-def _begin(one):  # type: ignore[no-untyped-def]
+def _begin(one):
     """Prepare a query with no document sampled; return how many there are."""
     count = 0
     for i in range(len(one.x)):
@@ -109,7 +109,7 @@ def _begin(one):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _softmax(x, mass, left, out):  # type: ignore[no-untyped-def]
+def _softmax(x, mass, left, out):
     """Write the probabilities of those that are left; return log sum_j w_j exp(x_j)."""
     top = -np.inf
     for i in range(len(x)):
@@ -125,7 +125,7 @@ def _softmax(x, mass, left, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rescaled(x, mass, left, before, out):  # type: ignore[no-untyped-def]
+def _rescaled(x, mass, left, before, out):
     """As `_softmax`, from what it gave ``before`` any was sampled, where enough is left of that."""
     total = 0.0
     for i in range(len(x)):
@@ -139,7 +139,7 @@ def _rescaled(x, mass, left, before, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_rank(chance, one, share, gradient, curvature, along):  # type: ignore[no-untyped-def]
+def _add_rank(chance, one, share, gradient, curvature, along):
     """Add one sample from those that are left; ``share`` takes their probabilities by grade."""
     _rescaled(one.x, one.mass, one.left, one.all_x, one.p)
     _rescaled(one.g, one.mass, one.left, one.all_g, share)
@@ -161,7 +161,7 @@ def _add_rank(chance, one, share, gradient, curvature, along):  # type: ignore[n
 
 
 @kernel
-def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):  # type: ignore[no-untyped-def]
+def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):
     """Add the draws that follow every order of 1 to ``steps`` documents, depth first."""
     total, depth = 0.0, 0
     chosen[0] = -1
@@ -187,7 +187,7 @@ def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):
 
 
 @kernel
-def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along):  # type: ignore[no-untyped-def]
+def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along):
     """As `_all_orders`, for orders sampled by grade: the highest grades plus Gumbel noise first."""
     total, noisy = 0.0, shares[0]
     for m in range(samples):

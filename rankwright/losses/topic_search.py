@@ -55,7 +55,7 @@ class _Search(NamedTuple):
 
 
 @kernel
-def search_topics(ranked, v, b, gain, group, topics, limit, top, a, c, position):  # type: ignore[no-untyped-def]
+def search_topics(ranked, v, b, gain, group, topics, limit, top, a, c, position):
     """Solve (1); ``position`` comes with an order that obeys the limits, and leaves with the best.
 
     ``gain`` numbers the gains of documents and ``group`` their rows of ``topics``. Returns whether
@@ -104,7 +104,7 @@ def search_topics(ranked, v, b, gain, group, topics, limit, top, a, c, position)
 
 
 @kernel
-def _begin(ranked, v, b, gain, group, topics, limit, a, c):  # type: ignore[no-untyped-def]
+def _begin(ranked, v, b, gain, group, topics, limit, a, c):
     n, n_gains = len(v), np.max(gain) + 1
     kind = group * n_gains + gain
     n_kinds = topics.shape[0] * n_gains
@@ -126,7 +126,7 @@ def _begin(ranked, v, b, gain, group, topics, limit, a, c):  # type: ignore[no-u
 
 
 @kernel
-def _fits(one, k):  # type: ignore[no-untyped-def]
+def _fits(one, k):
     """Whether a document of class k is left, and there is room for it."""
     if one.left[k] >= one.end[k]:
         return False
@@ -137,7 +137,7 @@ def _fits(one, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _take(one, k):  # type: ignore[no-untyped-def]
+def _take(one, k):
     i = one.member[one.left[k]]
     one.left[k] += 1
     one.load[:] += one.topics[k]
@@ -145,13 +145,13 @@ def _take(one, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _release(one, i):  # type: ignore[no-untyped-def]
+def _release(one, i):
     one.left[one.kind[i]] -= 1
     one.load[:] -= one.topics[one.kind[i]]
 
 
 @kernel
-def _options(one, rank, options):  # type: ignore[no-untyped-def]
+def _options(one, rank, options):
     """Write the classes that may stand at ``rank``, the best value first; return how many."""
     count = 0
     for k in range(len(one.left)):
@@ -168,13 +168,13 @@ def _options(one, rank, options):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _value(one, k, rank):  # type: ignore[no-untyped-def]
+def _value(one, k, rank):
     i = one.member[one.left[k]]
     return one.c[rank] * one.v[i] - one.a[rank] * one.b[i]
 
 
 @kernel
-def _bound(one, rank, top):  # type: ignore[no-untyped-def]
+def _bound(one, rank, top):
     """Return (2) for the ranks from ``rank`` on; minus infinity where they cannot be filled."""
     by_rank = 0.0
     for j in range(rank, top):

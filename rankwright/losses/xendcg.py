@@ -57,7 +57,7 @@ class _Terms(NamedTuple):
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, rho, phi, weight, value, grad, curv):  # type: ignore[no-untyped-def]
+def _queries(lo, hi, indptr, s, terms, rho, phi, weight, value, grad, curv):
     power, w, sampled, random_key, newton_terms = terms
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
@@ -93,7 +93,7 @@ def _queries(lo, hi, indptr, s, terms, rho, phi, weight, value, grad, curv):  # 
 
 
 @kernel
-def _newton(rho, phi, heavy, rest, n_terms, out):  # type: ignore[no-untyped-def]
+def _newton(rho, phi, heavy, rest, n_terms, out):
     """Write (4), given rest = 1 - rho of the heaviest document; ``phi`` is used up."""
     for i in range(len(rho)):
         phi[i] = out[i] = rho[i] - phi[i]

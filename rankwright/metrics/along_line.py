@@ -40,7 +40,7 @@ from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 
 
 @kernel
-def _first_ranks(a, x, t, at):  # type: ignore[no-untyped-def]
+def _first_ranks(a, x, t, at):
     """Fill ``at`` with the first documents at (just after) t: by score and slope."""
     kept = 0
     for i in range(len(a)):
@@ -63,7 +63,7 @@ def _first_ranks(a, x, t, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mean_gains(a, x, gain, mean):  # type: ignore[no-untyped-def]
+def _mean_gains(a, x, gain, mean):
     """Write for each document the mean gain of the documents on its line."""
     n = len(a)
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -86,7 +86,7 @@ def _mean_gains(a, x, gain, mean):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _meeting(a, x, above, below):  # type: ignore[no-untyped-def]
+def _meeting(a, x, above, below):
     """Return the t at which the document below comes to stand above; infinite if it never does."""
     if x[below] <= x[above]:
         return np.inf
@@ -94,7 +94,7 @@ def _meeting(a, x, above, below):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _challenger(a, x, last, out_a, out_x):  # type: ignore[no-untyped-def]
+def _challenger(a, x, last, out_a, out_x):
     """Return which of the documents below is the first to overtake ``last``, and when."""
     place, lead, speed = -1, 1.0, 0.0  # lead / speed is the time; comparing takes no division
     for i in range(len(out_a)):
@@ -105,7 +105,7 @@ def _challenger(a, x, last, out_a, out_x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _replay(tree, node, when):  # type: ignore[no-untyped-def]
+def _replay(tree, node, when):
     """Find the soonest rank anew from ``node`` of the winner tree to its root."""
     while node >= 1:
         tree[node] = _soonest(tree, node, when)
@@ -113,13 +113,13 @@ def _replay(tree, node, when):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _soonest(tree, node, when):  # type: ignore[no-untyped-def]
+def _soonest(tree, node, when):
     left, right = tree[2 * node], tree[2 * node + 1]
     return left if when[left] <= when[right] else right
 
 
 @kernel
-def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):  # type: ignore[no-untyped-def]
+def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):
     """Follow the first ranks from ``low`` to ``high``; return the value at ``low`` and the changes.
 
     The changes are written to the arrays while there is room; returned is how many there are.
@@ -176,7 +176,7 @@ def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):  # type: i
 
 
 @kernel
-def _sweep(lo, hi, indptr, a, x, form, low, high, room):  # type: ignore[no-untyped-def]
+def _sweep(lo, hi, indptr, a, x, form, low, high, room):
     """Return the sum of the metric at ``low``, and when and by how much it changes after that."""
     _, gain, weight, cut, scale = form
     times, changes = np.empty(room), np.empty(room)

@@ -20,7 +20,7 @@ from rankwright.metrics.ranked import Judged, Ranked
 
 
 @kernel
-def _auc(lo, hi, indptr, g, ends, min_grade, out):  # type: ignore[no-untyped-def]
+def _auc(lo, hi, indptr, g, ends, min_grade, out):
     for q in range(lo, hi):
         relevant = others = lost = 0.0
         r = indptr[q]

@@ -24,7 +24,7 @@ from rankwright.metrics.ranked import Judged, Ranked
 
 
 @kernel
-def _best(lo, hi, indptr, g, ends, cut, out):  # type: ignore[no-untyped-def]
+def _best(lo, hi, indptr, g, ends, cut, out):
     for q in range(lo, hi):
         last = min(indptr[q] + cut[q], indptr[q + 1])
         highest = 0.0
@@ -40,7 +40,7 @@ def _best(lo, hi, indptr, g, ends, cut, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mean_highest(ascending, slots, floor):  # type: ignore[no-untyped-def]
+def _mean_highest(ascending, slots, floor):
     """Mean of the highest of ``slots`` grades sampled without return, and no less than floor."""
     chance = slots / len(ascending)
     total = 0.0

@@ -24,7 +24,7 @@ from rankwright.metrics.ranked import Ranked
 
 
 @kernel
-def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, others_judged, out):  # type: ignore[no-untyped-def]
+def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, others_judged, out):
     for q in range(lo, hi):
         R = relevant[q]
         most = min(others_judged[q], R)

@@ -27,7 +27,7 @@ from rankwright.metrics.ranked import Ranked
 
 
 @kernel
-def _domination_error(lo, hi, indptr, g, ends, mean, bottom, out):  # type: ignore[no-untyped-def]
+def _domination_error(lo, hi, indptr, g, ends, mean, bottom, out):
     for q in range(lo, hi):
         lowest_above = np.inf
         dominating, errors = 0, 0.0

@@ -32,7 +32,7 @@ from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
 
 @kernel
-def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):  # type: ignore[no-untyped-def]
+def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
         alive, total = 1.0, 0.0

@@ -22,7 +22,7 @@ from rankwright.metrics.ranked import Ranked, first_relevant
 
 
 @kernel
-def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):  # type: ignore[no-untyped-def]
+def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):
     for q in range(lo, hi):
         last = min(indptr[q] + cut[q], indptr[q + 1])
         r, end, found = first_relevant(indptr[q], last, g, ends, min_grade)

@@ -28,7 +28,7 @@ from rankwright.metrics.swap import MAP_SWAP, SwapForm
 
 
 @kernel
-def _average_precision(lo, hi, indptr, g, ends, together, min_grade, cut, out):  # type: ignore[no-untyped-def]
+def _average_precision(lo, hi, indptr, g, ends, together, min_grade, cut, out):
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
         seen = total = 0.0

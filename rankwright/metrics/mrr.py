@@ -26,7 +26,7 @@ from rankwright.metrics.swap import MRR_SWAP, SwapForm
 
 
 @kernel
-def _reciprocal_rank(lo, hi, indptr, g, ends, min_grade, cut, out):  # type: ignore[no-untyped-def]
+def _reciprocal_rank(lo, hi, indptr, g, ends, min_grade, cut, out):
     for q in range(lo, hi):
         out[q] = 0.0
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])

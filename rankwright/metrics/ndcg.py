@@ -29,7 +29,7 @@ from rankwright.metrics.swap import SwapForm
 
 
 @kernel
-def _mean_over_ranks(lo, hi, indptr, g, ends, kind, level, weights, ideal, out):  # type: ignore[no-untyped-def]
+def _mean_over_ranks(lo, hi, indptr, g, ends, kind, level, weights, ideal, out):
     for q in range(lo, hi):
         start = indptr[q]
         dcg = best = total = 0.0

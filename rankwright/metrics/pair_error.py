@@ -22,7 +22,7 @@ from rankwright.metrics.ranked import Ranked
 
 
 @kernel
-def count_pairs(lo, hi, indptr, g, ends, ideal, out):  # type: ignore[no-untyped-def]
+def count_pairs(lo, hi, indptr, g, ends, ideal, out):
     """Count pairs of different grade, the wrong and the tied of them, and all tied pairs.
 
     One pass from the best score down, with a Fenwick tree over the grades seen so far.
@@ -51,7 +51,7 @@ def count_pairs(lo, hi, indptr, g, ends, ideal, out):  # type: ignore[no-untyped
 
 
 @kernel
-def _different_pairs(ascending):  # type: ignore[no-untyped-def]
+def _different_pairs(ascending):
     """Count pairs with different values in a sorted list."""
     pairs = run = 0
     for i in range(len(ascending)):
@@ -61,7 +61,7 @@ def _different_pairs(ascending):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add(tree, level):  # type: ignore[no-untyped-def]
+def _add(tree, level):
     i = level + 1
     while i < len(tree):
         tree[i] += 1
@@ -69,7 +69,7 @@ def _add(tree, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_below(tree, level):  # type: ignore[no-untyped-def]
+def _count_below(tree, level):
     total = 0
     i = level
     while i > 0:

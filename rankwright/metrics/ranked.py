@@ -38,7 +38,7 @@ _MANY = 100_000  # documents from which counting is worth a kernel of its own
 
 
 @kernel
-def gain_of(grade, kind, level):  # type: ignore[no-untyped-def]
+def gain_of(grade, kind, level):
     """Return what a document earns: g; 2^g - 1; 1 if g >= level; or what g has above level."""
     if kind == LINEAR:
         return grade
@@ -52,7 +52,7 @@ def gain_of(grade, kind, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):  # type: ignore[no-untyped-def]
+def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):
     """Add up weight times gain over the ranks of each query, in order; ties share their gains."""
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
@@ -73,14 +73,14 @@ def weighted_sums(lo, hi, indptr, g, ends, kind, level, weights, cut, out):  # t
 
 
 @kernel
-def _gains(lo, hi, indptr, grades, kind, level, out):  # type: ignore[no-untyped-def]
+def _gains(lo, hi, indptr, grades, kind, level, out):
     for q in range(lo, hi):
         for r in range(indptr[q], indptr[q + 1]):
             out[r] = gain_of(grades[r], kind, level[q])
 
 
 @kernel
-def _sort_by_counting(lo, hi, indptr, y, out):  # type: ignore[no-untyped-def]
+def _sort_by_counting(lo, hi, indptr, y, out):
     """Grades of each query from the highest to the lowest."""
     count = np.zeros(_LEVELS, np.int64)
     for q in range(lo, hi):
@@ -95,7 +95,7 @@ def _sort_by_counting(lo, hi, indptr, y, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_relevant(lo, hi, indptr, ideal, min_grade, out):  # type: ignore[no-untyped-def]
+def _count_relevant(lo, hi, indptr, ideal, min_grade, out):
     for q in range(lo, hi):
         r = indptr[q]
         while r < indptr[q + 1] and ideal[r] >= min_grade:
@@ -104,7 +104,7 @@ def _count_relevant(lo, hi, indptr, ideal, min_grade, out):  # type: ignore[no-u
 
 
 @kernel
-def first_relevant(r, last, g, ends, min_grade):  # type: ignore[no-untyped-def]
+def first_relevant(r, last, g, ends, min_grade):
     """Return where the first tie block with relevant documents begins and ends, and their number.
 
     It looks from rank ``r`` on; where no block before ``last`` has any, that is where both are.
@@ -121,7 +121,7 @@ def first_relevant(r, last, g, ends, min_grade):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_ties(lo, hi, indptr, grades, s, order, ends, tied, matter):  # type: ignore[no-untyped-def]
+def find_ties(lo, hi, indptr, grades, s, order, ends, tied, matter):
     """Write the end of each rank's tie block, and whether scores of a query, and grades, are tied.
 
     ``tied``: two documents have equal scores. ``matter``: two such documents differ in grade.

@@ -42,7 +42,7 @@ LINEAR_SWAP, MAP_SWAP, MRR_SWAP, ERR_SWAP = range(4)
 
 
 @kernel
-def prepare(kind, b, cut, u, v):  # type: ignore[no-untyped-def]
+def prepare(kind, b, cut, u, v):
     """Fill the running sums of one query that `change` looks up."""
     if kind == MAP_SWAP:
         u[0], v[0] = 0.0, 0.0
@@ -62,7 +62,7 @@ def prepare(kind, b, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def change(kind, i, j, b, a, cut, u, v):  # type: ignore[no-untyped-def]
+def change(kind, i, j, b, a, cut, u, v):
     """Return new minus old value, before scaling, when ranks i < j (from 0) trade documents."""
     if b[i] == b[j] or i >= cut:
         return 0.0
@@ -76,7 +76,7 @@ def change(kind, i, j, b, a, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def changes_below(kind, i, b, cut, u, v, out):  # type: ignore[no-untyped-def]
+def changes_below(kind, i, b, cut, u, v, out):
     """Write `change` of rank i with each rank j > i to ``out[j]``, for map, mrr and err.
 
     One call a row: passing the arrays costs more than a pair does.
@@ -95,7 +95,7 @@ def changes_below(kind, i, b, cut, u, v, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _map_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
+def _map_change(i, j, b, cut, u, v):
     between = v[j] - v[i + 1]
     at_j = u[j + 1] / (j + 1) if j < cut else 0.0
     if b[i] > b[j]:
@@ -104,7 +104,7 @@ def _map_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mrr_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
+def _mrr_change(i, j, b, cut, u, v):
     first, second = u[0], v[0]
     new = first
     if b[i] > b[j] and i == first:
@@ -116,7 +116,7 @@ def _mrr_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
+def _err_change(i, j, b, cut, u, v):
     direct = u[i] * (b[j] - b[i]) / (i + 1)
     if abs(1.0 - b[i]) > 1e-6:
         ratio = (1.0 - b[j]) / (1.0 - b[i])
@@ -135,7 +135,7 @@ def _err_change(i, j, b, cut, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_products(stop, depth):  # type: ignore[no-untyped-def]
+def mean_products(stop, depth):
     """Return the mean product of 1 - stop over all subsets of 0, 1, ..., depth documents (5)."""
     products = np.zeros(depth + 1)
     products[0] = 1.0
@@ -250,7 +250,7 @@ class Ties(NamedTuple):
 
 
 @kernel
-def has_ties(s, ranked):  # type: ignore[no-untyped-def]
+def has_ties(s, ranked):
     """Whether two neighbours of a ranking have equal scores."""
     rank = 1
     while rank < len(ranked) and s[ranked[rank]] != s[ranked[rank - 1]]:
@@ -259,7 +259,7 @@ def has_ties(s, ranked):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tie_sums(kind, s, ranked, b, cut, depth):  # type: ignore[no-untyped-def]
+def tie_sums(kind, s, ranked, b, cut, depth):
     """Return the `Ties` of a query with gains ``b`` by rank, equal gains together in a tie."""
     n = len(ranked)
     end = np.empty(n, np.int64)
@@ -282,7 +282,7 @@ def tie_sums(kind, s, ranked, b, cut, depth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_changes_below(kind, i, b, cut, depth, ties, out):  # type: ignore[no-untyped-def]
+def mean_changes_below(kind, i, b, cut, depth, ties, out):
     """Write the mean absolute change for rank i with each rank j > i to ``out[j]``."""
     n, e = len(b), ties.end[i]
     c = i
@@ -310,14 +310,14 @@ def mean_changes_below(kind, i, b, cut, depth, ties, out):  # type: ignore[no-un
 
 
 @kernel
-def _err_weight(r, cut):  # type: ignore[no-untyped-def]
+def _err_weight(r, cut):
     if r < cut:
         return 1.0 / r - 1.0 / (r + 1)
     return 1.0 / r if r == cut else 0.0
 
 
 @kernel
-def _without(b, c, e, i, j):  # type: ignore[no-untyped-def]
+def _without(b, c, e, i, j):
     """Return the gains of ranks c to e but those of i and j."""
     out = np.empty(e - c - (1 if i == j else 2))
     kept = 0
@@ -329,7 +329,7 @@ def _without(b, c, e, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _err_block(c, e, b, cut, depth, above, ties):  # type: ignore[no-untyped-def]
+def _err_block(c, e, b, cut, depth, above, ties):
     """Fill the sums of (6) for one block; return S below it."""
     t, seen = e - c, max(min(e, cut) - c, 0)  # ranks of the block that count
     whole = mean_products(b[c:e], seen)
@@ -360,7 +360,7 @@ def _err_block(c, e, b, cut, depth, above, ties):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _map_block(c, e, b, cut, depth, above, passed, ties):  # type: ignore[no-untyped-def]
+def _map_block(c, e, b, cut, depth, above, passed, ties):
     """Fill the sums of (7) for one block; return relevant documents and the sum up to its end."""
     t, m = e - c, 0.0
     for rank in range(c, e):
@@ -392,7 +392,7 @@ def _map_block(c, e, b, cut, depth, above, passed, ties):  # type: ignore[no-unt
 
 
 @kernel
-def _changes_within(kind, i, c, b, cut, depth, ties):  # type: ignore[no-untyped-def]
+def _changes_within(kind, i, c, b, cut, depth, ties):
     """Write the change for rank i and each document of another gain that is tied with it."""
     e = ties.end[i]
     t = e - c
@@ -409,7 +409,7 @@ def _changes_within(kind, i, c, b, cut, depth, ties):  # type: ignore[no-untyped
 
 
 @kernel
-def _survival(c, b):  # type: ignore[no-untyped-def]
+def _survival(c, b):
     """Return the product of 1 - R over the ranks above c."""
     alive = 1.0
     for rank in range(c):
@@ -418,7 +418,7 @@ def _survival(c, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _err_pair(i, j, c, e, b, cut, depth):  # type: ignore[no-untyped-def]
+def _err_pair(i, j, c, e, b, cut, depth):
     """Return (6) added up over all pairs of ranks of a block, for S = 1 above it."""
     seen = max(min(e - 1, cut) - c, 0)
     others = mean_products(_without(b, c, e, i, j), min(seen, e - c - 2))
@@ -430,7 +430,7 @@ def _err_pair(i, j, c, e, b, cut, depth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _map_pair(c, e, b, cut, depth, above):  # type: ignore[no-untyped-def]
+def _map_pair(c, e, b, cut, depth, above):
     """Return (7) added up over all pairs of ranks of a block, one relevant and one not."""
     m = 0.0
     for rank in range(c, e):

@@ -27,7 +27,7 @@ from rankwright.metrics.ranked import BINARY, EXP2, LINEAR, Judged, rank_weights
 
 
 @kernel
-def _own_cut_offs(lo, hi, indptr, ideal, out):  # type: ignore[no-untyped-def]
+def _own_cut_offs(lo, hi, indptr, ideal, out):
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
         r = start

@@ -53,7 +53,7 @@ _ROUNDING = 1e-13  # share of a diagonal below which the rest of it is rounding 
 
 
 @quick_kernel
-def _add_products(Z, g, c, count, A, r, scaled):  # type: ignore[no-untyped-def]
+def _add_products(Z, g, c, count, A, r, scaled):
     """Add Z diag(c) Z' to the lower half of A and Z g to r, for ``count`` columns of Z."""
     for f in range(len(r)):
         row = Z[f]
@@ -71,7 +71,7 @@ def _add_products(Z, g, c, count, A, r, scaled):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _solve(A, r, size):  # type: ignore[no-untyped-def]
+def _solve(A, r, size):
     """Solve A d = r by Cholesky; r becomes d, and A its factor.
 
     An unknown is 0 if its pivot is only rounding error relative to its ``size``: a penalty far
@@ -101,7 +101,7 @@ def _solve(A, r, size):  # type: ignore[no-untyped-def]
 
 
 @quick_kernel
-def _steps(lo, hi, begin, row, x, last, other, vectors, pairs, kappa, penalty, current, out):  # type: ignore[no-untyped-def]
+def _steps(lo, hi, begin, row, x, last, other, vectors, pairs, kappa, penalty, current, out):
     """Write the steps (2) of the users or items lo:hi to ``out``.
 
     Entry j of a user or item is document row[j] with the vector x[j] vectors[other[j]] and the

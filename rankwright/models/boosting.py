@@ -55,7 +55,7 @@ _ROWS = 1 << 15  # rows of a range for one thread
 
 
 @kernel
-def _round_to_grid(lo, hi, g, h, steps, rows, out):  # type: ignore[no-untyped-def]
+def _round_to_grid(lo, hi, g, h, steps, rows, out):
     """Round gradient and curvature i to their grids and write them to column ``rows[i]``."""
     step_g, step_h = steps
     for i in range(lo, hi):

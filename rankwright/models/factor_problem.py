@@ -48,7 +48,7 @@ from rankwright.models.missing import without_gaps
 
 
 @quick_kernel
-def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):  # type: ignore[no-untyped-def]
+def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):
     n_factors = U.shape[1]
     for q in range(lo, hi):
         is_known = user[q] >= 0
@@ -65,7 +65,7 @@ def _scores(lo, hi, indptr, at, column, x, user, U, V, b, level, s):  # type: ig
 
 
 @kernel
-def _user_gradient(lo, hi, indptr, at, column, x, V, gradient, U, level):  # type: ignore[no-untyped-def]
+def _user_gradient(lo, hi, indptr, at, column, x, V, gradient, U, level):
     for q in range(lo, hi):
         U[q] = 0.0
         level[q] = 0.0
@@ -78,7 +78,7 @@ def _user_gradient(lo, hi, indptr, at, column, x, V, gradient, U, level):  # typ
 
 
 @kernel
-def _item_gradient(lo, hi, begin, row, x, user, U, gradient, V, b):  # type: ignore[no-untyped-def]
+def _item_gradient(lo, hi, begin, row, x, user, U, gradient, V, b):
     for k in range(lo, hi):
         V[k] = 0.0
         b[k] = 0.0

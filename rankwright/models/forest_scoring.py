@@ -61,7 +61,7 @@ _ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @kernel
-def view_code(x, bits, rule, words, sign, highest, tiny):  # type: ignore[no-untyped-def]
+def view_code(x, bits, rule, words, sign, highest, tiny):
     """Return the code of x under a view: an unsigned number that is ordered as x is.
 
     Numbers up to ``tiny`` are 0. LightGBM does this for dense input only; the rules that treat 0
@@ -91,14 +91,14 @@ def view_code(x, bits, rule, words, sign, highest, tiny):  # type: ignore[no-unt
 
 
 @kernel
-def _step(n, row, nodes):  # type: ignore[no-untyped-def]
+def _step(n, row, nodes):
     """Return the child of node ``n`` for a row."""
     at = np.uint64(n)
     return nodes[at + _TWO + np.uint64(row[nodes[at + _ONE]] > nodes[at])]
 
 
 @kernel
-def _add_trees(rows, block, nodes, values, roots, leaves, base, out):  # type: ignore[no-untyped-def]
+def _add_trees(rows, block, nodes, values, roots, leaves, base, out):
     """Write the scores of the first ``rows`` of a block to ``out``, eight rows at a time."""
     total = np.full(_BLOCK, base)
     for t in range(len(roots)):
@@ -125,7 +125,7 @@ def _add_trees(rows, block, nodes, values, roots, leaves, base, out):  # type: i
 
 
 @kernel
-def fill_codes(first, rows, X, bits, views, tiny, block):  # type: ignore[no-untyped-def]
+def fill_codes(first, rows, X, bits, views, tiny, block):
     """Write the code of each view to ``block`` for dense rows from ``first``."""
     feature, rule, _, cut, words, _, _, sign, highest = views
     for i in range(rows):
@@ -138,7 +138,7 @@ def fill_codes(first, rows, X, bits, views, tiny, block):  # type: ignore[no-unt
 
 
 @kernel
-def _score_dense(lo, hi, X, views, trees, base, out):  # type: ignore[no-untyped-def]
+def _score_dense(lo, hi, X, views, trees, base, out):
     bits = X.view(views[6].dtype)
     block = np.zeros((_BLOCK, len(views[0])), bits.dtype)
     for first in range(lo, hi, _BLOCK):
@@ -148,9 +148,7 @@ def _score_dense(lo, hi, X, views, trees, base, out):  # type: ignore[no-untyped
 
 
 @kernel
-def _score_sparse(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, indices, values, views, trees, base, out
-):
+def _score_sparse(lo, hi, indptr, indices, values, views, trees, base, out):
     feature, rule, of_feature, cut, words, absent, absent_bits, sign, highest = views
     bits = values.view(absent_bits.dtype)
     blank = np.zeros(len(feature), bits.dtype)

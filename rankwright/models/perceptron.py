@@ -71,7 +71,7 @@ _ROUNDS = 10  # of PAMIR
 
 
 @kernel
-def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-untyped-def]
+def _mean_square(visits, indptr, indices, values, scale):
     total = 0.0
     for i in visits:
         for k in range(indptr[i], indptr[i + 1]):
@@ -80,7 +80,7 @@ def _mean_square(visits, indptr, indices, values, scale):  # type: ignore[no-unt
 
 
 @kernel
-def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):  # type: ignore[no-untyped-def]
+def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, late, b):
     """Take the steps (2) of visited documents, from step ``t + 1``; ``late`` is the sum in (4)."""
     n = len(b)
     unit, mass, first = np.ones(n), np.empty(n), np.empty(n, np.int64)
@@ -108,7 +108,7 @@ def prank_steps(visits, indptr, indices, values, scale, grade, weight, c, t, w, 
 
 
 @kernel
-def pamir_steps(first, end, seed, sampler, indptr, indices, values, grade, C, w, late):  # type: ignore[no-untyped-def]
+def pamir_steps(first, end, seed, sampler, indptr, indices, values, grade, C, w, late):
     """Take the steps (3) first + 1, ..., end. The columns of each row must be ascending."""
     if sampler.queries[-1] <= 0.0:
         return
@@ -122,7 +122,7 @@ def pamir_steps(first, end, seed, sampler, indptr, indices, values, grade, C, w,
 
 
 @kernel
-def _compare(i, j, indptr, indices, values, w):  # type: ignore[no-untyped-def]
+def _compare(i, j, indptr, indices, values, w):
     """Return w.(x_i - x_j) and |x_i - x_j|^2, from a merge of two rows."""
     lead = square = 0.0
     a, b = indptr[i], indptr[j]
@@ -142,7 +142,7 @@ def _compare(i, j, indptr, indices, values, w):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add(i, tau, t, indptr, indices, values, w, late):  # type: ignore[no-untyped-def]
+def _add(i, tau, t, indptr, indices, values, w, late):
     for k in range(indptr[i], indptr[i + 1]):
         step = tau * values[k]
         w[indices[k]] += step

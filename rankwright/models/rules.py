@@ -31,7 +31,7 @@ _LANES = 4  # sums side by side: equal codes in a row would wait for each other
 
 
 @kernel
-def _sums_above(code, n_cuts, g, lanes, above):  # type: ignore[no-untyped-def]
+def _sums_above(code, n_cuts, g, lanes, above):
     """Write (1) of the rules of one feature to ``above[:n_cuts]``."""
     lanes[:, : n_cuts + 1] = 0.0
     n = len(code)
@@ -50,7 +50,7 @@ def _sums_above(code, n_cuts, g, lanes, above):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _steepest(lo, hi, codes, n_cuts, g, falling, best):  # type: ignore[no-untyped-def]
+def _steepest(lo, hi, codes, n_cuts, g, falling, best):
     """Write the largest -(1) of each feature, or the largest |(1)| with ``falling``."""
     most = np.max(n_cuts)
     lanes, above = np.empty((_LANES, most + 1)), np.empty(most)

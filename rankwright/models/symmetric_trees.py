@@ -26,7 +26,7 @@ _DEEPEST = 16
 
 
 @kernel
-def _fill_bins(x, border, missing_above, bins):  # type: ignore[no-untyped-def]
+def _fill_bins(x, border, missing_above, bins):
     """Count the borders below each value; a missing value is above all or no borders."""
     bins[:] = 0
     if missing_above:
@@ -40,7 +40,7 @@ def _fill_bins(x, border, missing_above, bins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _score_block(rows, block, bins, leaf, columns, trees, total):  # type: ignore[no-untyped-def]
+def _score_block(rows, block, bins, leaf, columns, trees, total):
     """Add the leaf of each tree to ``total``; ``block`` has a row for each feature."""
     slot, missing_above, cut, border = columns
     for c in range(len(slot)):
@@ -58,7 +58,7 @@ def _score_block(rows, block, bins, leaf, columns, trees, total):  # type: ignor
 
 
 @kernel
-def score_dense(lo, hi, X, slots, columns, trees, base, out):  # type: ignore[no-untyped-def]
+def score_dense(lo, hi, X, slots, columns, trees, base, out):
     """Score rows of a matrix."""
     feature, _, _ = slots
     block = np.zeros((len(feature), _BLOCK), X.dtype)
@@ -76,9 +76,7 @@ def score_dense(lo, hi, X, slots, columns, trees, base, out):  # type: ignore[no
 
 
 @kernel
-def score_sparse(  # type: ignore[no-untyped-def]
-    lo, hi, indptr, indices, values, slots, columns, trees, base, out
-):
+def score_sparse(lo, hi, indptr, indices, values, slots, columns, trees, base, out):
     """Score rows of a sparse matrix."""
     feature, slot_of, absent = slots
     block = np.zeros((len(feature), _BLOCK), values.dtype)

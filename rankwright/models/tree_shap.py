@@ -48,7 +48,7 @@ _MOST_POINTS = 1 << 10  # finding them takes a second
 
 
 @kernel
-def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: ignore[no-untyped-def]
+def _find_ways(roots, left, right, feature, cover, ways, reached):
     """Fill in ``ways``, see `TreeShap`, and the share of documents that reach each node.
 
     Return the largest number of features on one path of each tree.
@@ -89,7 +89,7 @@ def _find_ways(roots, left, right, feature, cover, ways, reached):  # type: igno
 
 
 @kernel
-def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s):  # type: ignore[no-untyped-def]
+def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows, g, s):
     """Fill in the product of factors (3) at each node, times the value at leaves."""
     parent, before, _, share, product = ways
     t, rest, weight = points
@@ -117,7 +117,7 @@ def _carry_down(codes, nodes, first, end, ways, to_right, value, points, follows
 
 
 @kernel
-def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-untyped-def]
+def _carry_up(first, end, ways, points, follows, s, out):
     """Add the leaves below each node, and (4) for the feature of the split that leads to it.
 
     If an earlier split was on the same feature, its p no longer applies to these leaves.
@@ -143,7 +143,7 @@ def _carry_up(first, end, ways, points, follows, s, out):  # type: ignore[no-unt
 
 
 @kernel
-def _add_shap(lo, hi, X, tiny, views, nodes, trees, quadratures, sizes, out):  # type: ignore[no-untyped-def]
+def _add_shap(lo, hi, X, tiny, views, nodes, trees, quadratures, sizes, out):
     ends, ways, to_right, value, first_point, n_points = trees
     bits = X.view(views[6].dtype)
     codes = np.zeros((1, len(views[0])), bits.dtype)

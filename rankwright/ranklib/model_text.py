@@ -220,7 +220,7 @@ _ROWS = 4096
 
 
 @kernel
-def _score_rows(lo, hi, X, feature, threshold, below, output, root, weight, first, out):  # type: ignore[no-untyped-def]
+def _score_rows(lo, hi, X, feature, threshold, below, output, root, weight, first, out):
     for i in range(lo, hi):
         total = 0.0
         for e in range(len(first) - 1):

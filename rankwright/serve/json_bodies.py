@@ -46,14 +46,14 @@ _MISSING = float("nan")
 
 
 @kernel
-def _past_blanks(text, i):  # type: ignore[no-untyped-def]
+def _past_blanks(text, i):
     while at(text, i) == _SPACE or 9 <= at(text, i) <= 13:
         i += 1
     return i
 
 
 @kernel
-def _read_value(text, i):  # type: ignore[no-untyped-def]
+def _read_value(text, i):
     """Return the number at ``i``, NaN for null, and where it ends; infinity where neither is."""
     if at(text, i) == _MINUS or 0 <= digit_at(text, i) <= 9:
         value, i, known = read_number(text, i)
@@ -64,7 +64,7 @@ def _read_value(text, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_features(text, names, cuts, columns, X):  # type: ignore[no-untyped-def]
+def read_features(text, names, cuts, columns, X):
     """Read a list or mapping for each row of X, with one byte between them; 0 bytes end the text.
 
     Mappings have the names ``names[cuts[k]:cuts[k + 1]]``, which go to ``columns[k]``, or nowhere

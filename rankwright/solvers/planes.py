@@ -124,7 +124,7 @@ class Planes:
 
 
 @kernel
-def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped-def]
+def _by_active_set(G, b, x, g, tolerance, max_steps):
     """Minimise over one simplex; return (4). ``x`` has the sum of the simplex."""
     n, size = len(x), x.sum()
     active = np.empty(n, np.int64)
@@ -153,7 +153,7 @@ def _by_active_set(G, b, x, g, tolerance, max_steps):  # type: ignore[no-untyped
 
 
 @kernel
-def _optimise_active(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
+def _optimise_active(G, b, x, active, m, size):
     """Optimise x on the active planes, drop planes that reach 0, return the number left."""
     while True:
         target = _without_bounds(G, b, active[:m], size)
@@ -180,7 +180,7 @@ def _optimise_active(G, b, x, active, m, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _without_bounds(G, b, active, size):  # type: ignore[no-untyped-def]
+def _without_bounds(G, b, active, size):
     m = len(active)
     system, right = np.zeros((m + 1, m + 1)), np.empty(m + 1)
     largest = 0.0
@@ -198,7 +198,7 @@ def _without_bounds(G, b, active, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gradients(G, b, x, g):  # type: ignore[no-untyped-def]
+def _gradients(G, b, x, g):
     """Write g = G x - b."""
     for i in range(len(x)):
         g[i] = -b[i]
@@ -209,7 +209,7 @@ def _gradients(G, b, x, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _minimise(G, b, member, begin, x, g, tolerance, max_steps):  # type: ignore[no-untyped-def]
+def _minimise(G, b, member, begin, x, g, tolerance, max_steps):
     """Improve x by (3) until (4) is within the tolerance; return (4)."""
     _gradients(G, b, x, g)
     steps = 0
@@ -233,7 +233,7 @@ def _minimise(G, b, member, begin, x, g, tolerance, max_steps):  # type: ignore[
 
 
 @kernel
-def _excess(block, x, g):  # type: ignore[no-untyped-def]
+def _excess(block, x, g):
     """Return the part of (4) of one block."""
     least = np.inf
     for i in block:
@@ -245,7 +245,7 @@ def _excess(block, x, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(G, block, x, g):  # type: ignore[no-untyped-def]
+def _move(G, block, x, g):
     """Take the step (3) in one block; return whether there was one."""
     j = -1
     for i in block:
