@@ -65,7 +65,9 @@ def warmup(*, n_jobs: int | None = None) -> int:
         *(partial(_fit_clicks, name) for name in ("pbm", "ubm", "dbn", "sdbn", "dcm", "cascade")),
         _evaluate_policy,
     ]
-    ran = Parallel(n_jobs=thread_count(n_jobs))(delayed(_run)(part) for part in parts)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped")  # joblib starts a new one
+        ran = Parallel(n_jobs=thread_count(n_jobs))(delayed(_run)(part) for part in parts)
     return sum(ran)
 
 
@@ -91,8 +93,8 @@ def _fit(name: str) -> None:
     """Fit a ranker with few steps, on validation data too, and predict."""
     ranker = registry.resolve("rankers", name)()
     steps = {key: value for key, value in _FEW_STEPS.items() if key in ranker.get_params()}
-    data = _ratings() if ranker.model_name in ("factorization", "jrank") else _data()
-    valid = _ratings() if data.n_features == 1 else _data(1)
+    learns_ratings = ranker.model_name in ("factorization", "jrank")
+    data, valid = (_ratings(), _ratings()) if learns_ratings else (_data(), _data(1))
     ranker.set_params(**steps).fit(data, eval_set=valid)
     ranker.predict(valid)
 
