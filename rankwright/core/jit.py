@@ -89,18 +89,28 @@ def is_kernel(value: Any) -> bool:
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # hashes wrap around, as compiled ones do
-    has_file = Path(function.__code__.co_filename).is_file()  # not in a notebook or an example
-    folder = kernels_folder() / f"{function.__module__}.{function.__qualname__}"[:200]
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-    try:
-        dispatcher = numba.njit(
-            nogil=True, cache=has_file, error_model="numpy", no_cfunc_wrapper=True, **options
-        )(function)
-    finally:
-        numba.config.CACHE_DIR = before
-    _compile_safely(dispatcher, folder if has_file else None)
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher, folder = _in_folder(function, options)
+    _compile_safely(dispatcher, folder)
     compiled: Callable[..., Any] = dispatcher
     return compiled
+
+
+def _in_folder(function: Callable[..., Any], options: dict[str, Any]) -> tuple[Any, Path | None]:
+    """Return the dispatcher of a function and the folder of its code; None: it is not kept."""
+    if Path(function.__code__.co_filename).is_file():  # not in a notebook or an example
+        folder = kernels_folder() / f"{function.__module__}.{function.__qualname__}"[:200]
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+        try:
+            dispatcher = numba.njit(cache=True, **options)(function)
+            # If nothing can be written to our folder, Numba chooses another one, which is not ours.
+            if Path(dispatcher.stats.cache_path).is_relative_to(folder):
+                return dispatcher, folder
+        except RuntimeError:  # Numba found no folder at all, for example on a full disk
+            pass
+        finally:
+            numba.config.CACHE_DIR = before
+    return numba.njit(**options)(function), None
 
 
 def _compile_safely(dispatcher: Any, folder: Path | None) -> None:
@@ -129,9 +139,11 @@ def _compile_safely(dispatcher: Any, folder: Path | None) -> None:
             warn_once(f"the compiled kernel in {folder} was damaged; it is compiled again.")
         if not has_code(folder):
             _report_compiling()
+        loaded_before = sum(dispatcher.stats.cache_hits.values())
         try:
             entry = compile_or_load(types)
-            sign(folder)
+            if sum(dispatcher.stats.cache_hits.values()) == loaded_before:
+                sign(folder)
         except OSError as error:
             warn_once(f"compiled kernels cannot be kept ({error}); they are compiled in each run.")
             entry = compile_or_load(types)  # it is in memory by now

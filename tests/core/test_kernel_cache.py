@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from rankwright.core import kernel_cache
+from rankwright.core import jit, kernel_cache
 from rankwright.core.jit import kernel
 from rankwright.core.kernel_cache import kernel_hash, private_folder
 
@@ -159,6 +159,22 @@ def test_a_full_disk_leaves_the_code_in_memory(empty, tmp_path, monkeypatch, cap
     assert "No space left on device" in message
     assert "compiled in each run" in message
     assert not entries(tmp_path)
+
+
+def test_without_a_folder_that_can_be_written_to_the_code_is_in_memory(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(jit, "kernels_folder", lambda: tmp_path / "file")  # as on a full disk
+    compiled = kernel(last)
+    assert compiled(np.array([3.0, 4.0])) == 4.0
+    assert compiled.stats.cache_path is None
+
+
+def test_loading_writes_nothing(empty, tmp_path):
+    assert not was_loaded()
+    (digests,) = (tmp_path / "cache").rglob("digests.json")
+    written = digests.stat().st_mtime_ns
+    assert was_loaded()
+    assert digests.stat().st_mtime_ns == written
 
 
 # --- who may have written it -----------------------------------------------------------------
