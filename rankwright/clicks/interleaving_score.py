@@ -19,7 +19,6 @@ With several rankers, each pair is tested at alpha divided by the number of pair
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -201,7 +200,6 @@ def score_interleaving(
     *,
     alpha: float = 0.05,
     unit: str = "session",
-    on_progress: Callable[[int, str], None] | None = None,
 ) -> InterleavingScores:
     """Return who wins on interleaved lists, by a test that may be looked at as often as you like.
 
@@ -215,8 +213,6 @@ def score_interleaving(
     unit : {"session", "query", "user"}, default "session"
         What counts once. With "query" and "user" look once, at the whole log; see
         `rankwright.clicks.interleaving_score`.
-    on_progress : callable, optional
-        Called with the number of sessions, and a text.
 
     Examples
     --------
@@ -232,8 +228,6 @@ def score_interleaving(
         raise UsageError(f"alpha must be above 0 and below 1, not {alpha}.")
     check_choice("unit", unit, UNITS)
     found = _sessions_of(log, unit)
-    if on_progress is not None:
-        on_progress(len(log), "sessions")
     pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
     number = None if unit == "session" else _in_order_of_appearance(found.owner)
     total = float(found.weight.sum())

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import nan
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from msgspec import Struct
@@ -48,9 +48,6 @@ _MOST_NAMED = 3  # queries in a message
 
 class FeatureLog:
     """Logged features of Elasticsearch, OpenSearch, Solr and Vespa, with a judgment list."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["feature_log"]
-    holds: ClassVar[frozenset[str]] = frozenset({"doc_id", "qid", "feature_names", "query_weight"})
 
     def read(
         self,
@@ -519,7 +516,7 @@ FEATURE_LOG = Format(
     description=(
         "Logged features of Elasticsearch, OpenSearch, Solr and Vespa, with a judgment list."
     ),
-    extensions=FeatureLog.extensions,
+    extensions=EXTENSIONS["feature_log"],
     read=_feature_log.read,
     read_options=(
         *("judgments", "queries", "features", "log", "doc_id", "unjudged", "absent", "dtype"),
@@ -527,5 +524,5 @@ FEATURE_LOG = Format(
     ),
     write=_feature_log.write,
     column_names=_feature_log.names,
-    holds=FeatureLog.holds,
+    holds=frozenset({"doc_id", "qid", "feature_names", "query_weight"}),
 )

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Literal, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn
 
 import msgspec
 import numpy as np
@@ -104,8 +104,6 @@ def _dtype_name(dtype: object) -> str:
 
 class Letor:
     """LETOR and svmlight text files with ``qid:``, plain or compressed."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["letor"]
 
     @staticmethod
     def read(
@@ -677,7 +675,7 @@ def _is_unicode(text: str) -> bool:
 
 LETOR = Format(
     description="LETOR and svmlight text files with ``qid:``, plain or compressed.",
-    extensions=Letor.extensions,
+    extensions=EXTENSIONS["letor"],
     read=Letor.read,
     read_options=tuple(option.name for option in fields(ReadOptions)),
     write=Letor.write,

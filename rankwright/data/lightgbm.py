@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,8 +29,6 @@ _MOST_DIGITS = 12  # of the size of a query
 
 class LightGBMText:
     """LightGBM's text without query ids, with their sizes in FILE.query (XGBoost: FILE.group)."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["lightgbm"]
 
     @staticmethod
     def has_no_query_ids(path: str | Path) -> bool:
@@ -135,7 +133,7 @@ LIGHTGBM = Format(
     description=(
         "LightGBM's text without query ids, their sizes in FILE.query (XGBoost: FILE.group)."
     ),
-    extensions=LightGBMText.extensions,
+    extensions=EXTENSIONS["lightgbm"],
     read=LightGBMText().read,
     read_options=("zero_based", "dtype", "absent", "sparse", "n_features", "n_jobs"),
     write=LightGBMText().write,

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -75,9 +75,6 @@ def is_store(path: str | Path) -> bool:
 
 class Store:
     """A folder of memory-mapped arrays, for data larger than memory."""
-
-    extensions: ClassVar[tuple[str, ...]] = EXTENSIONS["store"]
-    holds: ClassVar[frozenset[str]] = EVERYTHING
 
     def read(self, path: str | Path) -> RankingData:
         """Open a store. Its features are mapped, not read."""
@@ -351,12 +348,12 @@ class _Column:
 _store = Store()
 STORE = Format(
     description="A folder of memory-mapped arrays, for data larger than memory.",
-    extensions=Store.extensions,
+    extensions=EXTENSIONS["store"],
     read=_store.read,
     write=_store.write,
     read_parts=_store.read_parts,
     open_writer=_store.open_writer,
     row_count=_store.row_count,
     recognises=is_store,
-    holds=Store.holds,
+    holds=EVERYTHING,
 )

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 from command import run_json
 
@@ -18,5 +20,25 @@ def test_the_parts_are_counted_and_their_kernels_kept(few_parts, tmp_path):
 
 
 @pytest.mark.parametrize("name", registry.LOSSES)
-def test_every_loss_can_be_warmed_up(name):
+def test_the_kernels_of_every_loss_run(name, monkeypatch):
+    loss = registry.resolve("losses", name)
+    calls, bind = [], loss.bind
+
+    class Recorded:
+        def __init__(self, bound):
+            self.bound = bound
+
+        def __getattr__(self, method):
+            calls.append(method)
+            return getattr(self.bound, method)
+
+    monkeypatch.setattr(loss, "bind", lambda *args, **options: Recorded(bind(*args, **options)))
     warmup._bind(name)
+    traits = loss().traits
+    assert ("grad_curv" in calls, "hess_vec" in calls) == (traits.curvature, traits.hess_vec)
+    assert {"value", "grad"} <= set(calls)
+
+
+@pytest.mark.parametrize("name", ["cofirank", "jrank", "memr", "adarank"])
+def test_rankers_of_ratings_losses_and_metrics_run(name):
+    assert warmup._run(partial(warmup._fit, name))
