@@ -21,8 +21,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -252,7 +253,7 @@ def _read_table(kind: str, path: str | Path, options: Mapping[str, str | None]) 
     table = format_named(kind).table
     ((roles, column),) = table.column_parts(path, lambda names: _roles(names, options), text=texts)
     with naming(path):
-        return _log_of_rows({role: column(name) for role, name in roles.items()}, roles)
+        return _log_of_rows(column, roles)
 
 
 def _roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str, str]:
@@ -260,34 +261,41 @@ def _roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str,
     return roles | interleaving_columns(names)
 
 
-def _log_of_rows(columns: Mapping[str, AnyArray], roles: Mapping[str, str]) -> ClickLog:
+def _log_of_rows(column: Callable[[str], AnyArray], roles: Mapping[str, str]) -> ClickLog:
     """Return the log of columns with a value for each impression."""
-    if not len(columns["session"]):
+    arrays: dict[str, Any] = {}
+    for role, name in roles.items():  # one column at a time, since texts take much memory
+        values = column(name)
+        if role in _IDS:
+            _refuse_missing_ids(values.tolist(), name)
+        arrays[role] = _parsed(role, values)
+    if not len(arrays["session"]):
         raise DataError("the table has no rows.")
-    for role in [role for role in _IDS if role in columns]:
-        ids = columns[role].tolist()
-        if "" in ids or not {dict, list, type(None)}.isdisjoint(map(type, ids)):
-            row = next(
-                row
-                for row, value in enumerate(ids)
-                if value in (None, "") or isinstance(value, dict | list)
-            )
-            raise DataError(f"column {quoted(roles[role])} has no id at row {row}.")
-    return ClickLog.from_arrays(**with_interleaving(_parsed(columns)))
+    return ClickLog.from_arrays(**with_interleaving(arrays))
 
 
-def _parsed(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _refuse_missing_ids(ids: list[Any], name: str) -> None:
+    if "" in ids or not {dict, list, type(None)}.isdisjoint(map(type, ids)):
+        row = next(
+            row
+            for row, value in enumerate(ids)
+            if value in (None, "") or isinstance(value, dict | list)
+        )
+        raise DataError(f"column {quoted(name)} has no id at row {row}.")
+
+
+def _parsed(role: str, values: Any) -> Any:
     """Convert ids to integers and times to floats if all texts of a column are numbers."""
-    columns = dict(columns)
-    for role in _IDS:
-        values = columns.get(role)
-        if values is not None and np.asarray(values).dtype.kind in "OUb":
-            ids = values.tolist() if isinstance(values, np.ndarray) else values
-            columns[role] = ids_of_text([str(value) for value in ids])
-    if "time" in columns and np.asarray(columns["time"]).dtype.kind in "OU":
+    if role not in (*_IDS, "time"):
+        return values
+    kind = np.asarray(values).dtype.kind
+    if role in _IDS and kind in "OUb":
+        ids = values.tolist() if isinstance(values, np.ndarray) else values
+        return ids_of_text([str(value) for value in ids])
+    if role == "time" and kind in "OU":
         with suppress(TypeError, ValueError):
-            columns["time"] = np.asarray(columns["time"]).astype(np.float64)
-    return columns
+            return np.asarray(values).astype(np.float64)
+    return values
 
 
 # --- JSON lines ------------------------------------------------------------------------------
@@ -357,7 +365,7 @@ def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
         if not rows:
             apply_reports(sessions, reports, path)
             return _log_of_sessions(sessions, path)
-        log = _log_of_rows({role: _column(rows, name) for role, name in roles.items()}, roles)
+        log = _log_of_rows(partial(_column, rows), roles)
         _refuse_repeated([session for session, _ in groupby(row[roles["session"]] for row in rows)])
         return log
 
@@ -443,7 +451,8 @@ def _log_of_sessions(sessions: Sequence[Session], path: str | Path) -> ClickLog:
         values = [getattr(session, field) for session in sessions]
         columns[_LISTS.get(field, field)] = [*chain(*values)] if field in _LISTS else values
     sizes = [len(session.documents) for session in sessions]
-    return ClickLog.from_arrays(**with_interleaving(_parsed(columns)), session_sizes=sizes)
+    arrays = {role: _parsed(role, values) for role, values in columns.items()}
+    return ClickLog.from_arrays(**with_interleaving(arrays), session_sizes=sizes)
 
 
 # --- OpenSearch ------------------------------------------------------------------------------
