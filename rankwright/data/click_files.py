@@ -251,7 +251,7 @@ def _format_of(path: str | Path) -> str:
 def _read_table(kind: str, path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
     texts = (*_IDS, "time", "interleaving")
     table = format_named(kind).table
-    ((roles, column),) = table.column_parts(path, lambda names: _roles(names, options), text=texts)
+    roles, column = table.chosen_columns(path, lambda names: _roles(names, options), text=texts)
     with naming(path):
         return _log_of_rows(column, roles)
 

@@ -199,19 +199,18 @@ class Table:
         self, path: str | Path, choose: Callable[[list[str]], dict[str, str]]
     ) -> dict[str, AnyArray]:
         """Return columns of a table by role. ``choose`` maps the column names to role -> name."""
+        roles, column = self.chosen_columns(path, choose, text=ID_ROLES)
         with naming(path):
-            ((roles, column),) = self.column_parts(path, choose, text=ID_ROLES)
             return {role: column(name) for role, name in roles.items()}
 
-    def column_parts(
+    def chosen_columns(
         self,
         path: str | Path,
         choose: Callable[[list[str]], dict[str, str]],
         *,
         text: Collection[str],
-        run: str | None = None,
-    ) -> Iterator[tuple[dict[str, str], Columns]]:
-        """Yield columns of a table in parts, with the name of each column by role.
+    ) -> tuple[dict[str, str], Columns]:
+        """Return role -> name of columns, and a function that returns the values of a column.
 
         Parameters
         ----------
@@ -219,20 +218,12 @@ class Table:
             A function from the column names to role -> name.
         text
             Roles whose cells are read as text from csv and tsv.
-        run
-            A role. Every part ends at a row after which the value of its column changes. None
-            returns the table in one part.
         """
         with naming(path):
             file = _seekable(path)
             roles = choose(self._names(file))
             source = self._open(file, [name for role, name in roles.items() if role in text])
-            columns = roles.values()
-            if run is None:
-                yield roles, columns_of_frame(source.read(columns))
-                return
-            for table in _whole_queries(source.batches(columns), roles[run]):
-                yield roles, columns_of_frame(table)
+            return roles, columns_of_frame(source.read(roles.values()))
 
     def names(self, path: str | Path) -> list[str]:
         """Return the names of the columns of a table."""
