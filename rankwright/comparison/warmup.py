@@ -74,7 +74,7 @@ def warmup(*, n_jobs: int | None = None) -> int:
 def _run(part: Callable[[], None]) -> bool:
     """Run a part, unless its optional package is missing."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small data are no reason for a warning here
+        warnings.simplefilter("ignore")  # the data are small on purpose
         try:
             part()
         except MissingExtraError:

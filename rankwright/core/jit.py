@@ -1,9 +1,9 @@
-"""``@kernel``: a function that Numba compiles, with a cache that is never stale.
+"""``@kernel``: compile a function with Numba and cache the machine code.
 
-Write kernels as plain module-level functions that call other kernels by name; no closures, no
-function arguments, no jitclasses, because Numba cannot load these from its cache.
-``NUMBA_DISABLE_JIT=1`` runs kernels as Python. `rankwright.core.kernel_cache` describes where the
-machine code is kept; ``rankwright warmup`` compiles all kernels at once.
+Kernels are plain module-level functions that call other kernels by name. Closures, function
+arguments and jitclasses are not allowed, because Numba cannot load them from its cache.
+``NUMBA_DISABLE_JIT=1`` runs kernels as Python. `rankwright.core.kernel_cache` describes the folder of
+the machine code; ``rankwright warmup`` compiles all kernels at once.
 
 To leave out a part of a kernel that a run does not use, pass None for an argument and test it with
 ``is None``: Numba removes such a branch before it compiles the kernel.
@@ -72,7 +72,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inline_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Insert a short function into each kernel that calls it, instead of compiling it alone."""
+    """Insert a short function into the kernels that call it instead of compiling it separately."""
     return _compiled(function, inline="always")
 
 

@@ -1,14 +1,13 @@
 """Folders of the compiled kernels.
 
-Numba keeps the machine code of a kernel as pickles, in a folder of its own below
-``kernels-HASH`` in the user's cache (`cache_root`). HASH covers the source of every kernel, so
-after an edit of any kernel all are compiled again, and a kernel never uses stale code of another
-one that it calls.
+Numba saves the machine code of kernels as pickles. Each kernel has a folder below ``kernels-HASH``
+in the user's cache (`cache_root`). HASH covers the source of every kernel: after an edit of any
+kernel all are compiled again, so that no kernel contains stale code of a kernel that it calls.
 
-**What is trusted.** Numba unpickles the files and runs the code in them. Therefore it only gets to
-see a folder that belongs to this user and that no other user can write to. Folders are created with
-mode 0700. If the cache belongs to another user, is a link or is open to others, kernels are kept in
-a private temporary folder until the process ends. The files have digests, which reveal damage.
+**Security.** Numba unpickles the files and runs the code in them. Therefore the cache is used only
+if it belongs to this user and no other user can write to it. Folders are created with mode 0700. If
+the cache belongs to another user, is a link, or other users can write to it, kernels are saved in a
+private temporary folder until the process ends. Digests of the files detect damage.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def private_folder(path: Path) -> Path:
 
 
 def _close_default_root() -> None:
-    """Remove the write permission of others that a permissive umask gave to the default root."""
+    """Make the default root private if a permissive umask let other users write to it."""
     if os.name != "nt" and not os.environ.get("RANKWRIGHT_CACHE"):
         with suppress(OSError):
             root = cache_root()
