@@ -2,8 +2,8 @@
 
 Kernels are plain module-level functions that call other kernels by name. Closures, function
 arguments and jitclasses are not allowed, because Numba cannot load them from its cache.
-``NUMBA_DISABLE_JIT=1`` runs kernels as Python. `rankwright.core.kernel_cache` describes the folder of
-the machine code; ``rankwright warmup`` compiles all kernels at once.
+``NUMBA_DISABLE_JIT=1`` runs kernels as Python. `rankwright.core.kernel_cache` describes the folder
+of the machine code; ``rankwright warmup`` compiles all kernels at once.
 
 To leave out a part of a kernel that a run does not use, pass None for an argument and test it with
 ``is None``: Numba removes such a branch before it compiles the kernel.

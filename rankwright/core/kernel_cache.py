@@ -77,8 +77,8 @@ def kernels_folder() -> Path:
     path = Path(tempfile.mkdtemp(prefix="rankwright-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     warn_once(
-        f"{cache_root()} is not a folder that only you can write to, so compiled kernels are "
-        "deleted after this run; set RANKWRIGHT_CACHE to a folder of your own."
+        f"other users can write to {cache_root()}, or you cannot, so compiled kernels are deleted "
+        "after this run; set RANKWRIGHT_CACHE to a private folder."
     )
     return path
 
