@@ -1,12 +1,12 @@
-"""Rank with a model file without the training packages: numpy, scipy.sparse and numba are enough.
+"""Rank with a model file without importing the packages that only training needs.
 
     from rankwright.persist import runtime
 
     model = runtime.load("model.rw")
     order = model.rank(X, qid=qid, top=10).order
 
-The scores are equal to the scores of `rankwright.load_model`, bit for bit. Neither scikit-learn nor
-LightGBM is imported, so a process ranks its first list within a second of its start.
+The scores are equal to the scores of `rankwright.load_model`, bit for bit. scikit-learn,
+LightGBM, torch and data frames are not imported, so a process ranks its first list within a second of its start.
 """
 
 from __future__ import annotations
