@@ -5,8 +5,8 @@
     model = runtime.load("model.rw")
     order = model.rank(X, qid=qid, top=10).order
 
-The scores are equal to the scores of `rankwright.load_model`, bit for bit. scikit-learn,
-LightGBM, torch and data frames are not imported, so a process ranks its first list within a second of its start.
+The scores are equal to the scores of `rankwright.load_model`, bit for bit. The
+process does not import scikit-learn, LightGBM, torch or data frames, so it starts quickly.
 """
 
 from __future__ import annotations
