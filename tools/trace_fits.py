@@ -123,7 +123,7 @@ def runs(folder: Path) -> dict[str, Callable[[], Any]]:
 
 def served(folder: Path) -> Callable[[], Any]:
     """Return a request for a ranking to an application over a saved model."""
-    from fastapi.testclient import TestClient
+    from starlette.testclient import TestClient
 
     import rankwright as rw
     from rankwright.serve.app import Service

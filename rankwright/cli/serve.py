@@ -29,6 +29,9 @@ def serve(
     max_values: Annotated[
         int, typer.Option(help="Maximum documents x features of a request.")
     ] = 50_000_000,
+    max_explained: Annotated[
+        int, typer.Option(help="Maximum documents of a query with explanations.")
+    ] = 1_000,
     seconds: Annotated[float, typer.Option(help="Timeout of a request in seconds.")] = 10.0,
     max_waiting: Annotated[
         int, typer.Option(help="Maximum number of queued requests; more are answered 503.")
@@ -59,20 +62,14 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate, for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
-    drain_seconds: Annotated[
-        float, typer.Option(help="How long connections are accepted after SIGTERM.")
-    ] = 1.0,
     max_connections: Annotated[
-        int, typer.Option(help="Maximum connections; more replace those that wait longest.")
+        int, typer.Option(help="Maximum connections; requests on more are answered 503.")
     ] = 1_000,
-    header_seconds: Annotated[
-        float, typer.Option(help="Timeout for the headers of a request in seconds.")
-    ] = 10.0,
     idle_seconds: Annotated[
         float, typer.Option(help="How long a connection stays open between requests.")
     ] = 75.0,
 ) -> None:
-    """Serve models over HTTP: rankings, scores, health checks, metrics; see /docs."""
+    """Serve models over HTTP: rankings, scores, health checks, metrics."""
     from rankwright.serve import serve as run
     from rankwright.serve.settings import Listening, Settings, with_keys
 
@@ -83,6 +80,7 @@ def serve(
         max_documents=max_documents,
         max_queries=max_queries,
         max_values=max_values,
+        max_explained=max_explained,
         seconds=seconds,
         max_waiting=max_waiting,
         threads=threads,
@@ -97,9 +95,7 @@ def serve(
         port,
         tls_cert,
         tls_key,
-        drain_seconds,
         max_connections=max_connections,
-        header_seconds=header_seconds,
         idle_seconds=idle_seconds,
     )
     run(models, settings=with_keys(settings, api_keys), listening=where)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def serve(models: Sequence[str], *, settings: Settings, listening: Listening) -> None:
     """Serve model files until a signal ends it; see `rankwright.serve.settings` for the models."""
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
+    for package in ("starlette", "uvicorn", "prometheus_client"):
         try:
             __import__(package)
         except ModuleNotFoundError:

@@ -7,40 +7,25 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from functools import partial
-from importlib.resources import files
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
-from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from rankwright import __version__
 from rankwright.core.parallel import thread_count
 from rankwright.errors import RankwrightError, quoted
-from rankwright.serve.binary_bodies import (
-    address_schema,
-    arrow_lists,
-    npy_lists,
-    refuse_fields,
-)
+from rankwright.serve.bodies import json_lists, npy_lists, parse
 from rankwright.serve.handlers import Scored, rank_answers, score_answers, score_queries
 from rankwright.serve.interleaving import Experiment
-from rankwright.serve.json_bodies import (
-    NotPlainError,
-    asked_lists,
-    parse,
-    plain_lists,
-    prepare_kernels,
-    to_json,
-)
-from rankwright.serve.middleware import RequestMiddleware, ServerMetrics, log_event
 from rankwright.serve.model_store import LoadedModel, ModelStore
+from rankwright.serve.monitoring import RequestMiddleware, ServerMetrics, log_event
+from rankwright.serve.openapi import JSON, NPY, Endpoint, openapi
 from rankwright.serve.schemas import (
     AskedList,
     ClickAnswer,
@@ -50,7 +35,6 @@ from rankwright.serve.schemas import (
     RankBatch,
     RankBatchAnswer,
     RankRequest,
-    Refusal,
     RequestError,
     ScoreAnswer,
     ScoreBatch,
@@ -59,26 +43,8 @@ from rankwright.serve.schemas import (
 )
 from rankwright.serve.settings import Settings
 
-_REFUSALS = {
-    400: "The body is not JSON, npy or Arrow, as its content type says.",
-    401: "The API key is wrong or missing.",
-    404: "There is no such model.",
-    408: "The request took too long to arrive.",
-    413: "The request, or a list in it, is too long.",
-    415: "The body is of a content type that is not accepted.",
-    422: "The request does not match the model.",
-    503: "Too many requests, or one that takes too long.",
-}
-JSON, NPY, ARROW = "application/json", "application/x-npy", "application/vnd.apache.arrow.stream"
-ENCODINGS = (JSON, NPY, ARROW)
-# The page may run its own script and ask this server, and no other server.
-_PAGE_POLICY = (
-    "default-src 'none'; connect-src 'self'; img-src data:; script-src 'unsafe-inline'; "
-    "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_SCHEMAS = "#/components/schemas/{model}"
-Answers = Callable[[Sequence[Scored]], list[dict[str, Any]]]
-Respond = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T")
+Compute = Callable[[Request, bytes], Any]
 
 
 class Service:
@@ -86,158 +52,109 @@ class Service:
 
     def __init__(self, store: ModelStore, settings: Settings) -> None:
         self.store, self.settings = store, settings
-        prepare_kernels()
         self.metrics = ServerMetrics(store)
-        self.workers = WorkerPool(settings)
-        self.api = FastAPI(
-            title="Rankwright",
-            version=__version__,
-            description="Rank and score documents with trained models.",
-            lifespan=self._lifespan,
-            docs_url=None,  # FastAPI's pages load their scripts from other servers
-            redoc_url=None,
-        )
-        self._direct: dict[str, tuple[Respond, BaseRoute]] = {}  # by path
-        self.middleware = RequestMiddleware(self._dispatch, settings, self.metrics)
-        self._add_error_handlers()
-        self._add_models()
-        self._add_health()
-        self._add_page()
-
-    # --- models ------------------------------------------------------------------------------
-
-    def _add_models(self) -> None:
-        self._add("rank", RankRequest, RankAnswer, rank_answers)
-        self._add("score", ScoreRequest, ScoreAnswer, score_answers)
-        self._add("rank/batch", RankBatch, RankBatchAnswer, rank_answers)
-        self._add("score/batch", ScoreBatch, ScoreBatchAnswer, score_answers)
         self.experiment: Experiment | None = None
-        if self.settings.interleave is not None:
-            self.experiment = Experiment(self.store, self.settings, self.metrics)
-            self._add_experiment(self.experiment)
-        self._document_requests()
+        if settings.interleave is not None:
+            self.experiment = Experiment(store, settings, self.metrics)
+        self._threads = ThreadPoolExecutor(
+            thread_count(settings.threads), thread_name_prefix="rankwright-serve"
+        )
+        self._waiting, self._lock = 0, threading.Lock()
+        endpoints = list(self._endpoints())
+        self._openapi = openapi(endpoints, self._model_names())
+        self.api = Starlette(
+            routes=[
+                *(Route(one.path, one.respond, methods=[one.method]) for one in endpoints),
+                Route("/openapi.json", self._describe),
+            ],
+            exception_handlers={
+                RankwrightError: _refused,
+                HTTPException: _not_found,
+                Exception: _failed,
+            },
+            lifespan=self._lifespan,
+        )
+        self.middleware = RequestMiddleware(self.api, settings, self.metrics)
 
-        @self.api.get("/v1/models", summary="Models that are served")
-        async def models() -> Any:
-            return {"models": [loaded.about for loaded in self.store.models]}
+    # --- endpoints ---------------------------------------------------------------------------
 
-        @self.api.get("/v1/models/{name}", summary="The versions of a model", responses=_refusals())
-        async def versions(name: str) -> Any:
-            return {"models": [loaded.about for loaded in self._named(name)]}
+    def _endpoints(self) -> list[Endpoint]:
+        model = "/v1/models/{name}"
+        endpoints = [
+            self._ranking(f"{model}/rank", RankRequest, RankAnswer),
+            self._ranking(f"{model}/score", ScoreRequest, ScoreAnswer),
+            self._ranking(f"{model}/rank/batch", RankBatch, RankBatchAnswer),
+            self._ranking(f"{model}/score/batch", ScoreBatch, ScoreBatchAnswer),
+        ]
+        if self.experiment is not None:
+            endpoints += [
+                self._post(
+                    "/v1/interleave/rank",
+                    ScoreRequest,
+                    InterleavedAnswer,
+                    self._interleave,
+                    summary="Rank the documents of one query with all models, interleaved.",
+                ),
+                self._post("/v1/interleave/clicks", ClickRequest, ClickAnswer, self._click),
+            ]
+        plain = (
+            ("/v1/models", "Models that are served.", self._models),
+            (model, "Versions of a model.", self._versions),
+            ("/healthz", "Liveness: whether the process answers.", self._health),
+            ("/readyz", "Readiness: whether to send requests here.", self._readiness),
+            ("/metrics", "Metrics for Prometheus.", self._prometheus),
+        )
+        return [*endpoints, *(_get(*arguments) for arguments in plain)]
 
-    def _add(self, verb: str, asked: type[Any], answered: type[Any], answers: Answers) -> None:
-        """Add ``POST /v1/models/NAME/VERB``; NAME may be NAME@VERSION."""
-        kinds = _encodings(asked)
-        if "batch" in verb:
-            del kinds[NPY]
+    def _ranking(self, path: str, asked: type[Any], answered: type[Any]) -> Endpoint:
+        """Return ``POST /v1/models/NAME/VERB``; NAME can be NAME@VERSION."""
+        answers = rank_answers if asked in (RankRequest, RankBatch) else score_answers
+        is_batch = asked in (RankBatch, ScoreBatch)
 
-        async def respond(name: str, request: Request) -> Response:
+        def compute(request: Request, body: bytes) -> Any:
+            name = request.path_params["name"]
             self._named(name)
+            lists = _lists(request, asked, body, takes_npy=not is_batch)
+            scored = score_queries(
+                self.store, name, lists, self.settings, otherwise=request.state.request_id
+            )
+            self._count(request, len(scored), scored)
+            results = answers(scored)
+            return {"results": results} if is_batch else results[0]
 
-            def answer(lists: Sequence[AskedList]) -> Any:
-                scored = score_queries(
-                    self.store, name, lists, self.settings, otherwise=request.state.request_id
-                )
-                self._count(request.state, len(scored), scored)
-                found = answers(scored)
-                return {"results": found} if "batch" in verb else found[0]
+        return self._post(path, asked, answered, compute, takes_npy=not is_batch)
 
-            return await self._respond(asked, request, answer)
+    def _interleave(self, request: Request, body: bytes) -> Any:
+        assert self.experiment is not None
+        lists = _lists(request, ScoreRequest, body, takes_npy=False)  # a matrix has no ids
+        answer, scored = self.experiment.rank(lists[0])
+        self._count(request, 1, scored)
+        return answer
 
-        add = self._post(f"/v1/models/{{name}}/{verb}", asked, answered, kinds)
-        add(respond)
-        for name in self.store.names + [loaded.version.pinned for loaded in self.store.models]:
-            path = f"/v1/models/{name}/{verb}"
-            self._direct[path] = partial(respond, name), self.api.routes[-1]
-
-    def _add_experiment(self, experiment: Experiment) -> None:
-        """Add ``POST /v1/interleave/rank`` and ``/v1/interleave/clicks``."""
-        kinds = _encodings(ScoreRequest)
-        del kinds[NPY]  # a matrix has no ids
-
-        async def rank(request: Request) -> Response:
-            def answer(lists: Sequence[AskedList]) -> Any:
-                found, scored = experiment.rank(lists[0])
-                self._count(request.state, 1, scored)
-                return found
-
-            return await self._respond(ScoreRequest, request, answer)
-
-        async def click(request: Request) -> Response:
-            if _encoding(request.scope) != JSON:
-                raise RequestError(415, f"send {JSON}.")
-
-            def compute(body: bytes) -> bytes:
-                return to_json(experiment.click(parse(ClickRequest, body)))
-
-            return Response(await self.workers.answer(request, compute), media_type=JSON)
-
-        about = "Rank the documents of one query with all models, interleaved"
-        add = self._post("/v1/interleave/rank", ScoreRequest, InterleavedAnswer, kinds, about)
-        add(rank)
-        self._direct["/v1/interleave/rank"] = rank, self.api.routes[-1]
-        kinds = {JSON: _encodings(ClickRequest)[JSON]}
-        add = self._post("/v1/interleave/clicks", ClickRequest, ClickAnswer, kinds)
-        add(click)
-        self._direct["/v1/interleave/clicks"] = click, self.api.routes[-1]
+    def _click(self, request: Request, body: bytes) -> Any:
+        assert self.experiment is not None
+        _content_type(request, (JSON,))
+        return self.experiment.click(parse(ClickRequest, body))
 
     def _post(
-        self, path: str, asked: type[Any], answered: type[Any], kinds: Any, about: str | None = None
-    ) -> Callable[[Any], Any]:
-        """Return what adds a function as the answer to POST requests, documented."""
-        fields = [_parameter(*field) for field in address_schema(asked).items()]
-        return self.api.post(
-            path,
-            summary=about or asked.__doc__,
-            responses={200: {"model": answered}, **_refusals()},
-            openapi_extra={
-                "requestBody": {"required": True, "content": kinds},
-                "parameters": fields if ARROW in kinds else [],
-            },
-        )
+        self,
+        path: str,
+        asked: type[Any],
+        answered: type[Any],
+        compute: Compute,
+        *,
+        takes_npy: bool = False,
+        summary: str | None = None,
+    ) -> Endpoint:
+        async def respond(request: Request) -> Response:
+            request.state.route = path
+            return Response(await self._answer(request, compute), media_type=JSON)
 
-    async def _respond(
-        self, asked: type[Any], request: Request, answer: Callable[[Sequence[AskedList]], Any]
-    ) -> Response:
-        """Return the answer to the lists in a request's body."""
-        encoding, address = _encoding(request.scope), request.scope["query_string"]
+        text = summary or (asked.__doc__ or "")
+        return Endpoint("POST", path, text, respond, asked, answered, takes_npy)
 
-        def compute(body: bytes) -> bytes:
-            if encoding == NPY:
-                return to_json(answer(npy_lists(asked, body, address)))
-            if encoding == ARROW:
-                return to_json(answer(arrow_lists(asked, body, address)))
-            if address:
-                refuse_fields(address)
-            plain = plain_lists(asked, body)
-            if plain is not None:
-                with suppress(NotPlainError):
-                    return to_json(answer(plain))
-            return to_json(answer(asked_lists(asked, body)))
-
-        return Response(await self.workers.answer(request, compute), media_type=JSON)
-
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what asks a model that is there, and leave all else to FastAPI.
-
-        FastAPI's routing takes longer than it takes to score a short list.
-        """
-        found = self._direct.get(scope.get("path", "")) if scope.get("method") == "POST" else None
-        if found is None:
-            await self.api(scope, receive, send)
-            return
-        respond, scope["route"] = found
-        request = Request(scope, receive, send)
-        try:
-            response = await respond(request)
-        except RankwrightError as error:
-            response = await self._refused(request, error)
-        except ClientDisconnect:
-            raise
-        except Exception as error:
-            await (await self._broken(request, error))(scope, receive, send)
-            raise
-        await response(scope, receive, send)
+    def _model_names(self) -> list[str]:
+        return self.store.names + [loaded.version.pinned for loaded in self.store.models]
 
     def _named(self, name: str) -> list[LoadedModel]:
         try:
@@ -245,97 +162,79 @@ class Service:
         except RankwrightError as error:
             raise RequestError(404, str(error)) from None
 
-    def _count(self, state: Any, queries: int, scored: Sequence[Scored]) -> None:
-        state.queries, state.documents = queries, 0
+    def _count(self, request: Request, queries: int, scored: Sequence[Scored]) -> None:
+        request.state.queries = queries
+        request.state.documents = sum(len(one.scores) for one in scored)
         for one in scored:
-            own, n = one.loaded.version, len(one.scores)
-            self.metrics.queries.labels(own.name, own.version).inc()
-            self.metrics.documents.labels(own.name, own.version).inc(n)
-            state.documents += n
+            version = one.loaded.version
+            self.metrics.queries.labels(version.name, version.version).inc()
+            self.metrics.documents.labels(version.name, version.version).inc(len(one.scores))
 
-    def _document_requests(self) -> None:
-        """Name the models in the OpenAPI document, and keep all its schemas in one place."""
-        made = self.api.openapi
-        names = self.store.names + [loaded.version.pinned for loaded in self.store.models]
+    async def _models(self, _: Request) -> Response:
+        return JSONResponse({"models": [loaded.about for loaded in self.store.models]})
 
-        def openapi() -> dict[str, Any]:
-            if self.api.openapi_schema is None:
-                document = made()
-                held = document.setdefault("components", {}).setdefault("schemas", {})
-                for path in document["paths"].values():
-                    (asked,) = path.values()
-                    for parameter in asked.get("parameters", []):
-                        if parameter["in"] == "path":
-                            parameter["schema"]["enum"] = names
-                    if "requestBody" in asked:
-                        body = asked["requestBody"]["content"][JSON]["schema"]
-                        held.update(body.pop("$defs", {}))
-            assert self.api.openapi_schema is not None
-            return self.api.openapi_schema
+    async def _versions(self, request: Request) -> Response:
+        models = self._named(request.path_params["name"])
+        return JSONResponse({"models": [loaded.about for loaded in models]})
 
-        self.api.openapi = openapi  # type: ignore[method-assign]
+    async def _health(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
 
-    # --- health ------------------------------------------------------------------------------
+    async def _readiness(self, _: Request) -> Response:
+        models = [loaded.state for loaded in self.store.models]
+        return JSONResponse({"status": "ready", "models": models})
 
-    def _add_health(self) -> None:
-        @self.api.get("/healthz", summary="Liveness: whether the process answers")
-        async def healthz() -> Any:
-            return {"status": "ok"}
+    async def _prometheus(self, _: Request) -> Response:
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-        @self.api.get("/readyz", summary="Readiness: whether to send requests here")
-        async def readyz() -> Response:
-            draining = self.middleware.draining
-            content = {
-                "status": "draining" if draining else "ready",
-                "models": [loaded.state for loaded in self.store.models],
-            }
-            return JSONResponse(content, 503 if draining else 200)
+    async def _describe(self, _: Request) -> Response:
+        return JSONResponse(self._openapi)
 
-        @self.api.get(
-            "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse
-        )
-        async def metrics() -> Response:
-            return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    # --- bodies and threads ------------------------------------------------------------------
 
-    # --- the page ----------------------------------------------------------------------------
+    async def _answer(self, request: Request, compute: Compute) -> bytes:
+        """Return the answer to a request as JSON, within the time limit.
 
-    def _add_page(self) -> None:
-        """Add ``/docs``, a page to try requests on, which loads nothing from elsewhere."""
-        page = files("rankwright.serve").joinpath("docs.html").read_text("utf-8")
+        A thread computes it, so that the event loop is free for health checks.
+        """
+        seconds = self.settings.seconds
+        ends = asyncio.get_running_loop().time() + seconds
+        try:
+            async with asyncio.timeout_at(ends):
+                body = await read_body(request, self.settings.max_body)
+        except TimeoutError:
+            raise RequestError(408, f"the request did not arrive within {seconds:g} s.") from None
+        future = self.submit(lambda: msgspec.json.encode(compute(request, body)))
+        try:
+            async with asyncio.timeout_at(ends):  # cancels the work if no thread has begun it
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise RequestError(503, f"there was no answer within {seconds:g} s.") from None
 
-        @self.api.get("/docs", include_in_schema=False)
-        async def docs() -> Response:
-            return HTMLResponse(page, headers={"content-security-policy": _PAGE_POLICY})
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Let a thread do some work, which counts as waiting until it is done."""
+        with self._lock:
+            if self._waiting >= self.settings.max_waiting:
+                raise RequestError(503, f"{self._waiting} requests are waiting; try again later.")
+            self._waiting += 1
+        future = self._threads.submit(work)
+        future.add_done_callback(self._end_waiting)
+        return future
 
-    # --- errors ------------------------------------------------------------------------------
+    def _end_waiting(self, _: Future[Any]) -> None:
+        with self._lock:
+            self._waiting -= 1
 
-    def _add_error_handlers(self) -> None:
-        async def not_there(request: Request, error: Exception) -> Response:
-            assert isinstance(error, HTTPException)
-            sentence = f"{request.method} {request.url.path[:200]}: {error.detail}."
-            return _refusal(request, error.status_code, sentence, error.headers)
-
-        self.api.add_exception_handler(RankwrightError, self._refused)
-        self.api.add_exception_handler(HTTPException, not_there)
-        self.api.add_exception_handler(Exception, self._broken)
-
-    async def _refused(self, request: Request, error: Exception) -> Response:
-        status = error.status if isinstance(error, RequestError) else 422
-        return _refusal(request, status, str(error))
-
-    async def _broken(self, request: Request, _: Exception) -> Response:
-        return _refusal(request, 500, "the server failed; its log has the request's id.")
-
-    # --- model files ---------------------------------------------------------------------------
+    # --- model files -------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         watching = asyncio.create_task(self._watch())
         try:
             yield
         finally:
             watching.cancel()
-            self.workers.close()
+            self._threads.shutdown(wait=False, cancel_futures=True)
             if self.experiment is not None:
                 self.experiment.close()
 
@@ -350,116 +249,82 @@ class Service:
 
     def _on_reload(self, loaded: LoadedModel) -> None:
         self.metrics.count_reload(loaded)
-        own = loaded.version
-        which: dict[str, Any] = {"model": own.name, "version": own.version, "file": str(own.path)}
+        version = loaded.version
+        which: dict[str, Any] = {
+            "model": version.name,
+            "version": version.version,
+            "file": str(version.path),
+        }
         if loaded.error is None:
             log_event("model replaced", **which)
         else:
             log_event("model kept", level=logging.WARNING, error=loaded.error, **which)
 
 
-def _refusals() -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Refusal, "description": what} for status, what in _REFUSALS.items()}
+def _get(path: str, summary: str, answer: Callable[[Request], Awaitable[Response]]) -> Endpoint:
+    async def respond(request: Request) -> Response:
+        request.state.route = path
+        return await answer(request)
+
+    return Endpoint("GET", path, summary, respond)
 
 
-def _encodings(asked: type[Any]) -> dict[str, Any]:
-    """Return the content types of a request's body, with their schemas, for OpenAPI."""
-    body = {"schema": asked.model_json_schema(ref_template=_SCHEMAS)}
-    binary = {"schema": {"type": "string", "format": "binary"}}
-    return {JSON: body, NPY: binary, ARROW: binary}
+# --- bodies ------------------------------------------------------------------------------------
 
 
-def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    about = f"{schema.pop('description')} For binary bodies; JSON has it in the body."
-    return {"name": name, "in": "query", "required": False, "schema": schema, "description": about}
+def _lists(request: Request, asked: type[Any], body: bytes, *, takes_npy: bool) -> list[AskedList]:
+    """Return the lists in the body of a request."""
+    kind = _content_type(request, (JSON, NPY) if takes_npy else (JSON,))
+    read = npy_lists if kind == NPY else json_lists
+    return read(asked, body, request.scope["query_string"])
+
+
+def _content_type(request: Request, accepted: tuple[str, ...]) -> str:
+    kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
+    if kind.lower() not in accepted:
+        raise RequestError(415, f"send {' or '.join(accepted)}, not {quoted(kind)}.")
+    return kind.lower()
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the body of a request of at most ``limit`` bytes."""
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
+        raise RequestError(413, f"{length[:18]} bytes are more than the {limit} allowed.")
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise RequestError(413, f"the request has more than the {limit} bytes allowed.")
+    return b"".join(chunks)
+
+
+# --- errors ------------------------------------------------------------------------------------
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return _refusal(request, error.status if isinstance(error, RequestError) else 422, str(error))
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentence = f"{request.method} {request.url.path[:200]}: {error.detail}."
+    return _refusal(request, error.status_code, sentence, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, ClientDisconnect):
+        raise error
+    return _refusal(request, 500, "the server failed; its log has the request's id.")
 
 
 def _refusal(request: Request, status: int, sentence: str, headers: Any = None) -> Response:
     request.state.error = sentence
-    own = {**(headers or {}), **({"retry-after": "1"} if status == 503 else {})}
+    headers = dict(headers or {})
+    if status == 503:
+        headers["retry-after"] = "1"
     if status in (408, 413):
-        own["connection"] = "close"  # the rest of the body is not read
+        headers["connection"] = "close"  # the rest of the body is not read
     content = {"error": sentence, "request_id": request.state.request_id}
-    return JSONResponse(content, status, own)
-
-
-# --- threads -----------------------------------------------------------------------------------
-# Threads compute the answers, so that the event loop is free for health checks and others.
-
-
-_T = TypeVar("_T")
-
-
-class WorkerPool:
-    """A pool of threads with a limited queue, and bodies that are read within limits."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        threads = thread_count(settings.threads)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rankwright-serve")
-        self._lock = threading.Lock()
-        self._held = 0
-
-    async def answer(self, request: Request, compute: Callable[[bytes], _T]) -> _T:
-        """Return what ``compute`` makes of the request's body, all within the time limit."""
-        limit, arrived = self._settings.seconds, False
-        try:
-            async with asyncio.timeout(limit):
-                body = await read_body(request, self._settings.max_body)
-                arrived = True
-                return await asyncio.wrap_future(self._submit(compute, body))
-        except TimeoutError:
-            if arrived:
-                raise RequestError(503, f"there was no answer within {limit:g} s.") from None
-            raise RequestError(408, f"the request did not arrive within {limit:g} s.") from None
-
-    def _submit(self, compute: Callable[[bytes], _T], body: bytes) -> Future[_T]:
-        with self._lock:
-            if self._held >= self._settings.max_waiting:
-                raise RequestError(503, f"{self._held} requests are waiting; try again later.")
-            self._held += 1
-        future = self._pool.submit(compute, body)
-        future.add_done_callback(self._let_go)
-        return future
-
-    def _let_go(self, _: Future[_T]) -> None:
-        with self._lock:
-            self._held -= 1
-
-    def close(self) -> None:
-        """Let the threads go; requests that have timed out are dropped."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _encoding(scope: Scope) -> str:
-    """Return how the body of a request is encoded: its content type."""
-    kind = _header(scope, b"content-type", JSON).partition(";")[0].strip()
-    if kind.lower() not in ENCODINGS:
-        raise RequestError(
-            415, f"send {', '.join(ENCODINGS[:-1])} or {ENCODINGS[-1]}, not {quoted(kind)}."
-        )
-    return kind.lower()
-
-
-def _header(scope: Scope, name: bytes, otherwise: str) -> str:
-    found = next((value for own, value in scope["headers"] if own == name), None)
-    return otherwise if found is None else found.decode("latin-1")
-
-
-async def read_body(request: Request, most: int) -> bytes:
-    """Return the body of a request, of ``most`` bytes at the most."""
-    length = _header(request.scope, b"content-length", "0")
-    if length.isdecimal() and (len(length) > 18 or int(length) > most):
-        raise RequestError(413, f"{length[:18]} bytes are more than the {most} allowed.")
-    chunks, size, more = [], 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk = message.get("body", b"")
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > most:
-            raise RequestError(413, f"the request has more than the {most} bytes allowed.")
-        more = message.get("more_body", False)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return JSONResponse(content, status, headers)

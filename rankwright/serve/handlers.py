@@ -16,14 +16,19 @@ from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.persist.runtime import RuntimeModel
-from rankwright.serve.model_store import LoadedModel, ModelStore
+from rankwright.serve.model_store import (
+    LoadedModel,
+    ModelStore,
+    can_explain,
+    explain_list,
+)
 from rankwright.serve.schemas import AskedList, RequestError
 from rankwright.serve.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A query with the version that answers it, its documents as rows, and their scores."""
+    """A query, the version that answers it, and the features and scores of its documents."""
 
     asked: AskedList
     loaded: LoadedModel
@@ -74,16 +79,22 @@ def score_queries(
 
 
 def refuse_long(asked: AskedList, settings: Settings, where: str = "") -> None:
-    """Refuse a list with too many documents."""
+    """Raise if a list has too many documents, to be scored or to be explained."""
     if asked.size > settings.max_documents:
         raise RequestError(
             413,
             f"{where}documents: {asked.size} are more than the {settings.max_documents} allowed.",
         )
+    if asked.explain is not None and asked.size > settings.max_explained:
+        raise RequestError(
+            413,
+            f"{where}explain: {asked.size} documents are more than the {settings.max_explained} "
+            "that are explained; send the best ones only, or leave explain out.",
+        )
 
 
 def refuse_many(values: int, settings: Settings) -> None:
-    """Refuse a request with too many documents times features."""
+    """Raise if a request has too many documents times features."""
     if values > settings.max_values:
         raise RequestError(
             413,
@@ -171,31 +182,15 @@ def _groups(asked: AskedList) -> Any:
     return np.array([number.setdefault(group, len(number)) for group in groups], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What explanations ask of a ranker: its model, and scores that are there already."""
-
-    model_: Any
-    scores: F64
-
-    def predict(self, data: RankingData) -> F64:  # noqa: ARG002
-        return self.scores
-
-
 def _explanations(one: Scored, features: int) -> dict[int, dict[str, Any]]:
-    """Return why each document stands where it does, by its row."""
-    from rankwright.explanation.query import QueryView, explain_query
-
-    model: Any = one.model.model
-    if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
+    """Return the largest contributions of features to the rank of each document, by its row."""
+    if not can_explain(one.model):
         raise UsageError(f"{one.model.ranker} has no features to explain its rankings by.")
-    known: Any = _Known(model, one.scores)
-    view = QueryView(known, _data(one.asked, one.model, one.X))
-    standings = explain_query(view).documents
+    explained = explain_list(one.model, _data(one.asked, one.model, one.X), one.scores)
     return {
         row: {
             "above_mean": standing.above_mean,
             "parts": dict(list(standing.parts.items())[:features]),
         }
-        for row, standing in zip(view.order.tolist(), standings, strict=True)
+        for row, standing in explained.items()
     }

@@ -20,7 +20,7 @@ from typing import Any
 
 from rankwright.data.streams import link_target
 from rankwright.errors import UsageError
-from rankwright.serve.middleware import log_event
+from rankwright.serve.monitoring import log_event
 
 _MOST_WAITING = 10_000  # lines
 _MOST_AT_ONCE = 256

@@ -11,8 +11,8 @@ from typing import Any
 
 from rankwright.serve.handlers import Scored, refuse_long, refuse_many, score_list
 from rankwright.serve.impressions import ImpressionLog
-from rankwright.serve.middleware import ServerMetrics
 from rankwright.serve.model_store import ModelStore
+from rankwright.serve.monitoring import ServerMetrics
 from rankwright.serve.schemas import AskedList, ClickRequest, RequestError
 from rankwright.serve.settings import Settings
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.persist.runtime import RuntimeModel, load
@@ -133,19 +134,48 @@ def _claim(loaded: LoadedModel, query: str) -> float:
 
 def load_and_try(path: Path) -> RuntimeModel:
     """Return the model of a file that loads and scores; this also readies its kernels."""
+    if path.exists() and not path.is_file():  # opening a FIFO would wait for its writer
+        raise UsageError(f"{path} is not a file.")
     model = load(path)
     X = np.zeros((2, model.n_features))
-    indptr = np.array([0, 2])
+    data = RankingData(X, np.zeros(2), np.array([0, 2]), np.array([None], object))
     try:
         with np.errstate(all="ignore"):
-            model.scores_of(RankingData(X, np.zeros(2), indptr, np.array([None], object)))
+            model.scores_of(data)
             model.rank(X, top=1, group=np.zeros(2), per_group=1)
             model.rank(X)
+            if can_explain(model):
+                explain_list(model, data, np.zeros(2))
     except RankwrightError:
         raise
     except Exception as error:
         raise UsageError(f"the model of {path} cannot score: {error}") from error
     return model
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredModel:
+    """The part of a fitted ranker that explanations need, with scores that are known."""
+
+    model_: Any
+    scores: F64
+
+    def predict(self, data: RankingData) -> F64:  # noqa: ARG002
+        return self.scores
+
+
+def can_explain(model: RuntimeModel) -> bool:
+    """Return whether the scores of a model are sums over features."""
+    return hasattr(model.model, "contributions_of") or not hasattr(model.model, "scores_of")
+
+
+def explain_list(model: RuntimeModel, data: RankingData, scores: F64) -> dict[int, Any]:
+    """Return the explanation of each document of one query, by its row."""
+    from rankwright.explanation.query import QueryView, explain_query
+
+    ranker: Any = _ScoredModel(model.model, scores)
+    view = QueryView(ranker, data)
+    return dict(zip(view.order.tolist(), explain_query(view).documents, strict=True))
 
 
 def _signature(path: Path) -> Signature | None:

@@ -1,7 +1,4 @@
-"""Requests and answers: their fields as the OpenAPI page shows them, and a list to be ranked.
-
-A body of any encoding becomes `AskedList` objects, which is all that the handlers see.
-"""
+"""Requests and answers: the structs that bodies are decoded into and the OpenAPI page shows."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct
 
 from rankwright.core.types import AnyArray
 from rankwright.errors import RankwrightError
@@ -17,9 +14,13 @@ from rankwright.persist.runtime import RuntimeModel
 from rankwright.serve.settings import Settings
 
 MAX_NAME = 1024
-"""Characters of an id, and of a category."""
+"""Maximum number of characters of an id or a category."""
 MAX_COUNT = 2**31 - 1  # kernels count in machine words
-"""The highest number of documents or features that may be asked for."""
+"""Maximum number of documents or features that can be asked for."""
+
+Name = Annotated[str, Meta(max_length=MAX_NAME)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Value = float | Annotated[str, Meta(max_length=MAX_NAME)] | bool | None  # a text is a category
+Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 
 
 class RequestError(RankwrightError):
@@ -32,7 +33,7 @@ class RequestError(RankwrightError):
 
 @dataclass(frozen=True, slots=True)
 class AskedList:
-    """The documents of one query, and what is asked about them.
+    """The documents of one query, from a body of any encoding.
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class AskedList:
     size : int
         Number of documents.
     features : function
-        Returns the features as a matrix in the columns of a model. The last argument is how a
-        refusal begins to name a document, such as ``queries[3].``.
+        Returns the features as a matrix in the columns of a model. The last argument is a prefix
+        for messages about a document, such as ``queries[3].``.
     ids, groups : sequence or None
         Of each document.
     top, per_group, explain : int or None
@@ -59,91 +60,86 @@ class AskedList:
     explain: int | None = None
 
 
-# --- fields of requests and answers --------------------------------------------------------------
-# They are also what the OpenAPI page shows.
+# --- requests ----------------------------------------------------------------------------------
 
 
-Name = Annotated[str, Field(max_length=MAX_NAME)] | Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Value = Annotated[
-    float | Annotated[str, Field(max_length=MAX_NAME)] | bool | None,
-    Field(union_mode="left_to_right"),
-]  # a text is a category
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-
-
-class Strict(BaseModel):
-    """A number is a number, and a field with a slip in its name is refused."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-
-
-class Document(Strict):
-    """A document: features in the order of the model's columns, or by name."""
+class Document(Struct, forbid_unknown_fields=True):
+    """A document."""
 
     features: Annotated[
         list[Value] | dict[str, Value],
-        Field(
-            union_mode="left_to_right",
-            examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}],
+        Meta(
             description="Features by name, or all of them in the order of training.",
+            examples=[[0.3, 12.0], {"bm25": 12.0, "shop": "a"}],
         ),
     ]
-    id: Name | None = Field(None, description="Id of the document, returned in the answer.")
-    group: Name | None = Field(
-        None, description="Group of the document, such as its host, for per_group."
+    id: Annotated[Name | None, Meta(description="Id of the document, returned in the answer.")] = (
+        None
     )
+    group: Annotated[
+        Name | None, Meta(description="Group of the document, such as its host, for per_group.")
+    ] = None
 
 
-class ScoreRequest(Strict):
+class ScoreRequest(Struct, forbid_unknown_fields=True):
     """Score the documents of one query."""
 
-    documents: list[Document] = Field(description="The documents to rank or score.")
-    query: Name | None = Field(
-        None, description="Id of the query; it decides which version of the model answers."
-    )
+    documents: Annotated[list[Document], Meta(description="The documents to rank or score.")]
+    query: Annotated[
+        Name | None,
+        Meta(description="Id of the query; it decides which version of the model answers."),
+    ] = None
 
 
-class RankRequest(ScoreRequest):
+class RankRequest(ScoreRequest, forbid_unknown_fields=True):
     """Rank the documents of one query."""
 
-    top: Count | None = Field(
-        None, description="Maximum number of documents to return, the best ones."
-    )
-    per_group: Count | None = Field(None, description="Maximum number of documents of each group.")
-    explain: Count | None = Field(
-        None, description="Number of features whose contributions are given, per document."
-    )
+    top: Annotated[
+        Count | None, Meta(description="Maximum number of documents to return, the best ones.")
+    ] = None
+    per_group: Annotated[
+        Count | None, Meta(description="Maximum number of documents of each group.")
+    ] = None
+    explain: Annotated[
+        Count | None,
+        Meta(description="Number of features whose contributions are given, per document."),
+    ] = None
 
 
-class ScoreBatch(Strict):
+class ScoreBatch(Struct, forbid_unknown_fields=True):
     """Score the documents of many queries."""
 
     queries: list[ScoreRequest]
 
 
-class RankBatch(Strict):
+class RankBatch(Struct, forbid_unknown_fields=True):
     """Rank the documents of many queries."""
 
     queries: list[RankRequest]
 
 
-class ClickRequest(Strict):
+class ClickRequest(Struct, forbid_unknown_fields=True):
     """Report a click on a document of an interleaved list."""
 
-    session: Annotated[str, Field(max_length=64)] = Field(description="As in the answer.")
-    document: Name | None = Field(None, description="Id of the document; or give its position.")
-    position: Count | None = Field(None, description="Its position in the list, from 1.")
+    session: Annotated[str, Meta(max_length=64, description="As in the answer.")]
+    document: Annotated[
+        Name | None, Meta(description="Id of the document; or give its position.")
+    ] = None
+    position: Annotated[Count | None, Meta(description="Its position in the list, from 1.")] = None
 
 
-class Explanation(BaseModel):
-    """Why a document has its rank: the part of each feature in its lead over the mean score."""
+# --- answers -----------------------------------------------------------------------------------
+
+
+class Explanation(Struct):
+    """Why a document has its rank: the contribution of each feature to its lead over the mean."""
 
     above_mean: float
     parts: dict[str, float]
 
 
-class Ranked(BaseModel):
-    """A document in its place; ``index`` is its number in the request, from 0."""
+class Ranked(Struct, omit_defaults=True):
+    """A document in the ranking; ``index`` is its number in the request, from 0."""
 
     rank: int
     index: int
@@ -152,7 +148,7 @@ class Ranked(BaseModel):
     explanation: Explanation | None = None
 
 
-class RankAnswer(BaseModel):
+class RankAnswer(Struct):
     """Documents, best first."""
 
     model: str
@@ -161,7 +157,7 @@ class RankAnswer(BaseModel):
     ranking: list[Ranked]
 
 
-class ScoreAnswer(BaseModel):
+class ScoreAnswer(Struct):
     """A score for each document, in the order of the request."""
 
     model: str
@@ -170,23 +166,23 @@ class ScoreAnswer(BaseModel):
     scores: list[float]
 
 
-class RankBatchAnswer(BaseModel):
+class RankBatchAnswer(Struct):
     """An answer for each query, in the order of the request."""
 
     results: list[RankAnswer]
 
 
-class ScoreBatchAnswer(BaseModel):
+class ScoreBatchAnswer(Struct):
     """An answer for each query, in the order of the request."""
 
     results: list[ScoreAnswer]
 
 
-class Placed(BaseModel):
-    """A document in its place; ``index`` is its number in the request, from 0.
+class Placed(Struct):
+    """A document in an interleaved list; ``index`` is its number in the request, from 0.
 
-    ``team`` is the number of the model that the document came from, -1 if a click on it gives no
-    credit to one model.
+    ``team`` is the number of the model that the document came from, or -1 if a click on it gives
+    no credit to one model.
     """
 
     rank: int
@@ -195,7 +191,7 @@ class Placed(BaseModel):
     team: int
 
 
-class InterleavedAnswer(BaseModel):
+class InterleavedAnswer(Struct):
     """A list interleaved from those of all models, and the session to report clicks with."""
 
     session: str
@@ -203,15 +199,15 @@ class InterleavedAnswer(BaseModel):
     ranking: list[Placed]
 
 
-class ClickAnswer(BaseModel):
-    """Where the click was; ``recorded`` is false if it had been reported before."""
+class ClickAnswer(Struct):
+    """Position of the click; ``recorded`` is false if it was reported before."""
 
     session: str
     position: int
     recorded: bool
 
 
-class Refusal(BaseModel):
+class Refusal(Struct):
     """Why a request was refused, in a sentence."""
 
     error: str

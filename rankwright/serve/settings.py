@@ -26,7 +26,8 @@ from rankwright.errors import UsageError
 KEYS_VARIABLE = "RANKWRIGHT_API_KEYS"
 FIRST_VERSION = "default"
 _ABOVE_0 = (
-    *("max_body", "max_documents", "max_queries", "max_values", "seconds", "max_waiting"),
+    *("max_body", "max_documents", "max_queries", "max_values", "max_explained", "seconds"),
+    "max_waiting",
     *("interleave_k", "max_impressions"),
 )
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -51,6 +52,9 @@ class Settings:
         Documents of a list, and lists of a batch.
     max_values : int
         Documents times features of the model, over all lists of a request; 8 bytes each.
+    max_explained : int
+        Documents of a list with ``explain``. An explanation takes up to a thousand times as long as
+        a score.
     seconds : float
         Time for a request, from the end of its headers to its answer.
     max_waiting : int
@@ -77,6 +81,7 @@ class Settings:
     max_documents: int = 10_000
     max_queries: int = 1_000
     max_values: int = 50_000_000
+    max_explained: int = 1_000
     seconds: float = 10.0
     max_waiting: int = 256
     threads: int | None = None
@@ -108,7 +113,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a server listens, how long it waits for clients, and how it stops.
+    """Where a server listens, and its limits on connections.
 
     Attributes
     ----------
@@ -116,29 +121,21 @@ class Listening:
         The address; port 0 takes a free one.
     tls_cert, tls_key : Path or None
         Certificate and private key, for https.
-    drain_seconds : float
-        How long connections are accepted after SIGTERM, while ``/readyz`` says 503, so that a load
-        balancer can take the server out.
     max_connections : int
-        Connections at a time. A further one takes the place of the one that has waited longest for
-        its client, and is closed where all are being answered.
-    header_seconds : float
-        Time for a connection to send the headers of a request, TLS handshake included.
+        Connections at a time; requests on further ones are answered 503.
     idle_seconds : float
-        How long a connection stays open between requests.
+        How long a connection stays open between requests, in whole seconds.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    drain_seconds: float = 1.0
     max_connections: int = 1_000
-    header_seconds: float = 10.0
     idle_seconds: float = 75.0
 
     def __post_init__(self) -> None:
-        _check_above_0(self, ("max_connections", "header_seconds", "idle_seconds"))
+        _check_above_0(self, ("max_connections", "idle_seconds"))
         if self.tls_key is not None and self.tls_cert is None:
             raise UsageError("--tls-key needs --tls-cert, the certificate that it belongs to.")
 

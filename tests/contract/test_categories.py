@@ -335,7 +335,7 @@ def test_compare_and_its_report_take_them(frame, tmp_path):
 
 @pytest.fixture
 def served(fitted, tmp_path):
-    pytest.importorskip("fastapi")
+    pytest.importorskip("starlette")
     from served import client
 
     fitted.save(tmp_path / "m.rw")

@@ -313,7 +313,7 @@ EXTRAS = [
     ("tune", "optuna", tune),
     ("plot", "matplotlib", draw_figure),
     ("onnx", "onnx", export),
-    ("serve", "fastapi", serve),
+    ("serve", "starlette", serve),
     ("serve", "uvicorn", serve),
     ("serve", "prometheus_client", serve),
     ("dask", "distributed", use_dask),

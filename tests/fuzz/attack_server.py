@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 from damage import Attack
-from served import ARROW, NPY, arrow, client, npy, vectors
+from served import NPY, client, npy
 from small_data import small_data
 
 import rankwright as rw
@@ -37,8 +37,6 @@ def write_requests(folder):
     ]
     one = {"query": "q", "documents": documents, "top": 3, "per_group": 1, "explain": 2}
     listed = {"documents": [{"features": [0.5, 1, 2]}, {"features": [1, 0, 0]}]}
-    named = {key: rows[:, k] for k, key in enumerate("abc")}
-    roles = {"id": list("pqrs"), "group": [0, 1, 0, 1], "query": ["q"] * 4}
     bodies = {
         "rank": ("rank", JSON, one),
         "score": ("score", JSON, listed),
@@ -46,12 +44,6 @@ def write_requests(folder):
         "score-batch": ("score/batch", JSON, {"queries": [listed, listed]}),
         "npy": ("rank?query=q&top=2", NPY, npy(rows)),
         "npy4": ("score", NPY, npy(np.asfortranarray(rows.astype("<f4")))),
-        "vectors": (
-            "rank?per_group=1&explain=1",
-            ARROW,
-            arrow({**roles, "features": vectors(rows)}),
-        ),
-        "named": ("rank/batch?top=1", ARROW, arrow({**roles, "query": list("qqrr"), **named})),
     }
     for name in MODELS:
         for kind, (verb, headers, body) in bodies.items():

@@ -4,9 +4,8 @@ import io
 import json
 
 import numpy as np
-import pyarrow as pa
-from fastapi.testclient import TestClient
 from small_data import small_data
+from starlette.testclient import TestClient
 
 import rankwright
 from rankwright.serve.app import Service
@@ -16,7 +15,6 @@ from rankwright.serve.settings import Settings, parse_models
 NAMES = tuple("abcdef")
 BODY = {"content-type": "application/json"}
 NPY = {"content-type": "application/x-npy"}
-ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
 
 def save_model(path, name="listnet", seed=0, **parameters):
@@ -61,17 +59,3 @@ def npy(X, version=(1, 0)):
     stream = io.BytesIO()
     np.lib.format.write_array(stream, X, version)
     return stream.getvalue()
-
-
-def arrow(columns, *, chunk=None, **options):
-    """Return columns as a stream, in batches of ``chunk`` rows."""
-    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
-    stream = io.BytesIO()
-    with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as sink:
-        sink.write_table(table, chunk)
-    return stream.getvalue()
-
-
-def vectors(X):
-    """Return the rows of a matrix as an Arrow column."""
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(X).ravel()), np.shape(X)[1])

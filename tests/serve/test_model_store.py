@@ -61,7 +61,7 @@ def test_a_bad_file_leaves_the_model_in_place_and_is_reported(files, error):
     for address in ("/readyz", "/v1/models"):  # where the file lies is for the log alone
         assert str(path.parent) not in web.get(address).text
     assert str(path) in web.service.store.models[0].error
-    bad = 'rankwright_model_file_is_sound{model="web",version="default"} 0.0'
+    bad = 'rankwright_model_file_is_valid{model="web",version="default"} 0.0'
     assert bad in web.get("/metrics").text
     shutil.copy(files / "next.rw", path)
     assert look(web) == 1

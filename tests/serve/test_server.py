@@ -22,7 +22,7 @@ from soak import SECONDS
 
 import rankwright
 from rankwright.persist.container import read_parts, write_parts
-from rankwright.serve.server import _bound
+from rankwright.serve.server import listening_socket
 from rankwright.serve.settings import Listening
 
 BODY = json.dumps({"query": "q", "documents": documents(20)[0]}).encode()
@@ -87,7 +87,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files):
+def test_files_replaced_under_load_fail_no_request(files):
     with serving(f"web={files / 'web.rw'}", "--reload-seconds", 0.05) as server:
         clients = [Client(server.port) for _ in range(4)]
         for turn in range(10):
@@ -104,10 +104,10 @@ def test_files_replaced_under_load_fail_no_request_and_a_drain_answers_all(files
             )
         (files / "web.rw").write_text("not a model")
         server.wait_for("model kept")
-        server.process.send_signal(signal.SIGTERM)
-        server.wait_for("draining")
         for client in clients:
+            client.leave.set()
             client.join(60)
+        server.process.send_signal(signal.SIGTERM)
         assert server.end() == 0
     assert [client.errors for client in clients] == [[]] * 4
     assert all(client.answers for client in clients)
@@ -128,9 +128,10 @@ def test_many_clients_are_answered_while_files_are_replaced_and_memory_does_not_
             os.replace(files / "fresh.rw", files / "web.rw")
             time.sleep(min(1.0, SECONDS / 10))
         after = resident_megabytes(server.process.pid)
-        server.process.send_signal(signal.SIGTERM)
         for client in clients:
+            client.leave.set()
             client.join(60)
+        server.process.send_signal(signal.SIGTERM)
         assert server.end() == 0
     assert [client.errors for client in clients if client.errors] == []
     assert after < 1.5 * before + 50
@@ -167,7 +168,7 @@ def test_a_hostile_file_neither_stalls_nor_replaces_the_model(files):
 
 
 def test_a_request_under_way_is_answered_after_the_signal(files):
-    with serving(f"web={files / 'web.rw'}", "--drain-seconds", 0) as server:
+    with serving(f"web={files / 'web.rw'}") as server:
         link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         link.putrequest("POST", "/v1/models/web/rank")
         link.putheader("content-type", "application/json")
@@ -175,12 +176,10 @@ def test_a_request_under_way_is_answered_after_the_signal(files):
         link.endheaders(BODY[:-10])
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
-        server.wait_for("draining")
         until(lambda: is_refused(server.port))
         link.send(BODY[-10:])
         answer = link.getresponse()
         assert answer.status == 200
-        assert answer.headers["connection"] == "close"
         assert len(json.loads(answer.read())["ranking"]) == 20
         link.close()
         assert server.end() == 0
@@ -233,7 +232,6 @@ LARGE = npy(np.random.default_rng(0).normal(size=(50_000, 40)).astype(np.float32
 SMALL = npy(np.zeros((3, 40)))
 
 
-@pytest.mark.xfail(strict=True, reason="issue point E2: the work of a request is not bounded")
 def test_a_request_that_took_too_long_does_not_keep_others_waiting(forest):
     """The time limit ends the work as well, or the request is refused before it begins."""
     limits = ("--seconds", 1, "--threads", 1, "--max-documents", 50_000)
@@ -243,9 +241,8 @@ def test_a_request_that_took_too_long_does_not_keep_others_waiting(forest):
         until(lambda: post(server.port, SMALL, NPY) == 200, 4)
 
 
-@pytest.mark.xfail(strict=True, reason="issue point E2: work under way outlives the drain")
-def test_a_signal_ends_the_server_in_the_drain_time_whatever_it_computes(forest):
-    limits = ("--seconds", 1, "--drain-seconds", 0, "--max-documents", 50_000)
+def test_a_signal_ends_the_server_soon_whatever_was_asked(forest):
+    limits = ("--seconds", 1, "--max-documents", 50_000)
     with (
         serving(f"web={forest}", *limits) as server,
         closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as link,
@@ -253,13 +250,12 @@ def test_a_signal_ends_the_server_in_the_drain_time_whatever_it_computes(forest)
         link.request("POST", "/v1/models/web/rank?explain=1", LARGE, NPY)
         time.sleep(0.5)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(6) == 0
+        assert server.process.wait(20) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="issue point E3: opening a FIFO blocks the reloading")
 def test_a_fifo_in_place_of_a_model_file_stops_neither_reloading_nor_the_end(files):
     models = f"web={files / 'web.rw'}", f"other={files / '0.rw'}"
-    with serving(*models, "--reload-seconds", 0.05, "--drain-seconds", 0) as server:
+    with serving(*models, "--reload-seconds", 0.05) as server:
         os.mkfifo(files / "fifo")
         os.replace(files / "fifo", files / "web.rw")
         server.wait_for("model kept", seconds=3)
@@ -267,10 +263,9 @@ def test_a_fifo_in_place_of_a_model_file_stops_neither_reloading_nor_the_end(fil
         server.wait_for("model replaced", seconds=3)
         assert post(server.port, BODY) == 200
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(5) == 0
+        assert server.process.wait(20) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="issue point E8: kernels of explain are compiled on request")
 def test_a_ready_server_has_the_kernels_of_every_request(files, monkeypatch):
     save_model(files / "web.rw", "lambdamart", n_estimators=2)
     monkeypatch.setenv("RANKWRIGHT_CACHE", str(files / "empty"))
@@ -283,5 +278,24 @@ def test_a_ready_server_has_the_kernels_of_every_request(files, monkeypatch):
 
 def test_answers_are_sent_at_once():
     """Of sockets whose protocol is not named, asyncio does not turn Nagle's algorithm off."""
-    with _bound(Listening(port=0)) as bound:
+    with listening_socket(Listening(port=0)) as bound:
         assert bound.proto == socket.IPPROTO_TCP
+
+
+def test_health_is_answered_while_600_connections_are_idle(files):
+    with serving(files / "web.rw") as server:
+        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(600)]
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)) as link:
+            link.request("GET", "/healthz")
+            assert link.getresponse().status == 200
+        for connection in idle:
+            connection.close()
+
+
+def test_requests_on_too_many_connections_are_answered_503(files):
+    with serving(files / "web.rw", "--max-connections", 3) as server:
+        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
+        until(lambda: post(server.port, BODY) == 503)
+        for connection in idle:
+            connection.close()
+        until(lambda: post(server.port, BODY) == 200)
