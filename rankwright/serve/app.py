@@ -116,7 +116,7 @@ class Service:
             self._named(name)
             lists = _lists(request, asked, body, takes_npy=not is_batch)
             scored = score_queries(
-                self.store, name, lists, self.settings, otherwise=request.state.request_id
+                self.store, name, lists, self.settings, default_id=request.state.request_id
             )
             self._count(request, len(scored), scored)
             results = answers(scored)
@@ -244,7 +244,7 @@ class Service:
             await asyncio.sleep(self.settings.reload_seconds)
             try:
                 await asyncio.to_thread(self.store.reload, self._on_reload)
-            except Exception as error:  # the next check may succeed; serving goes on either way
+            except Exception as error:  # the next check may succeed
                 log_event("reload failed", level=logging.ERROR, error=repr(error))
 
     def _on_reload(self, loaded: LoadedModel) -> None:

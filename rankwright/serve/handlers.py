@@ -1,6 +1,6 @@
 """Scores, rankings and explanations of the lists of a request.
 
-All of this is plain computation on one thread, away from the event loop.
+All of this is plain computation in a worker thread, away from the event loop.
 """
 
 from __future__ import annotations
@@ -16,12 +16,7 @@ from rankwright.core.types import F64, AnyArray
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.persist.runtime import RuntimeModel
-from rankwright.serve.model_store import (
-    LoadedModel,
-    ModelStore,
-    can_explain,
-    explain_list,
-)
+from rankwright.serve.model_store import LoadedModel, ModelStore, can_explain, explain_list
 from rankwright.serve.schemas import AskedList, RequestError
 from rankwright.serve.settings import Settings
 
@@ -53,53 +48,54 @@ def score_queries(
     lists: Sequence[AskedList],
     settings: Settings,
     *,
-    otherwise: str,
+    default_id: str,
 ) -> list[Scored]:
     """Score the documents of each query with the version that its id selects.
 
-    For a query without an id, it is selected by the text ``otherwise``.
+    ``default_id`` is used for queries without an id.
     """
     if len(lists) > settings.max_queries:
         raise RequestError(
             413, f"{len(lists)} queries are more than the {settings.max_queries} allowed."
         )
-    selected, values = [], 0
+    selected, n_values = [], 0
     for number, asked in enumerate(lists):
         where = f"queries[{number}]." if len(lists) > 1 else ""
-        refuse_long(asked, settings, where)
-        loaded = store.pick(name, otherwise if asked.query is None else str(asked.query))
-        model = loaded.model  # kept, whatever happens to the file meanwhile
+        check_length(asked, settings, where)
+        loaded = store.pick(name, default_id if asked.query is None else str(asked.query))
+        model = loaded.model  # read once: the file may be replaced meanwhile
         selected.append((asked, loaded, model, where))
-        values += asked.size * model.n_features
-    refuse_many(values, settings)
+        n_values += asked.size * model.n_features
+    check_work(lists, n_values, settings)
     return [
         score_list(asked, loaded, model, settings, where=where)
         for asked, loaded, model, where in selected
     ]
 
 
-def refuse_long(asked: AskedList, settings: Settings, where: str = "") -> None:
-    """Raise if a list has too many documents, to be scored or to be explained."""
+def check_length(asked: AskedList, settings: Settings, where: str = "") -> None:
+    """Raise if a list has too many documents."""
     if asked.size > settings.max_documents:
         raise RequestError(
             413,
             f"{where}documents: {asked.size} are more than the {settings.max_documents} allowed.",
         )
-    if asked.explain is not None and asked.size > settings.max_explained:
+
+
+def check_work(lists: Sequence[AskedList], n_values: int, settings: Settings) -> None:
+    """Raise if a request has too many documents times features, or documents to explain."""
+    if n_values > settings.max_values:
         raise RequestError(
             413,
-            f"{where}explain: {asked.size} documents are more than the {settings.max_explained} "
-            "that are explained; send the best ones only, or leave explain out.",
+            f"the request has {n_values} documents times features, more than the "
+            f"{settings.max_values} allowed; send fewer documents at a time.",
         )
-
-
-def refuse_many(values: int, settings: Settings) -> None:
-    """Raise if a request has too many documents times features."""
-    if values > settings.max_values:
+    n_explained = sum(asked.size for asked in lists if asked.explain is not None)
+    if n_explained > settings.max_explained:
         raise RequestError(
             413,
-            f"documents times features come to {values}, more than the {settings.max_values} "
-            "allowed; send fewer documents at a time.",
+            f"explain: {n_explained} documents are more than the {settings.max_explained} that can "
+            "be explained at a time; send only the best ones, or leave explain out.",
         )
 
 
@@ -112,7 +108,7 @@ def score_list(
     *,
     where: str = "",
 ) -> Scored:
-    """Score the documents of one query; X holds their features where these are known already."""
+    """Score the documents of one query; ``X`` is their features if they are known."""
     if X is None:
         X = asked.features(model, settings, where)
     return Scored(asked, loaded, model, X, _scores(asked, model, X, where))
@@ -121,17 +117,17 @@ def score_list(
 def _scores(asked: AskedList, model: RuntimeModel, X: AnyArray, where: str) -> F64:
     if asked.size == 0:
         return np.empty(0)
-    of_rows: Any = model.model
+    fitted: Any = model.model
     with np.errstate(all="ignore"):
-        if hasattr(of_rows, "scores_of"):  # of whole lists, or of users
+        if hasattr(fitted, "scores_of"):  # a model of whole lists or of users
             scores = model.scores_of(_data(asked, model, X), n_jobs=1)
         else:
-            scores = of_rows.scores(X, n_jobs=1)
-    bad = ~np.isfinite(scores)
-    if bad.any():
+            scores = fitted.scores(X, n_jobs=1)
+    is_infinite = ~np.isfinite(scores)
+    if is_infinite.any():
+        row = is_infinite.argmax()
         raise RequestError(
-            422,
-            f"{where}documents[{bad.argmax()}] has no finite score; its features are too large.",
+            422, f"{where}documents[{row}] has no finite score; its features are too large."
         )
     return scores
 
@@ -147,50 +143,55 @@ def _data(asked: AskedList, model: RuntimeModel, X: AnyArray) -> RankingData:
     )
 
 
-def _about(one: Scored) -> dict[str, Any]:
-    own = one.loaded.version
-    return {"model": own.name, "version": own.version, "query": one.asked.query}
+def _about(scored: Scored) -> dict[str, Any]:
+    version = scored.loaded.version
+    return {"model": version.name, "version": version.version, "query": scored.asked.query}
 
 
-def _ranking(one: Scored) -> Iterator[dict[str, Any]]:
-    asked = one.asked
+def _ranking(scored: Scored) -> Iterator[dict[str, Any]]:
+    asked = scored.asked
     if asked.size == 0:
         return
     order, _ = shown(
-        one.scores,
+        scored.scores,
         np.array([0, asked.size]),
         group=None if asked.per_group is None else _groups(asked),
         per_group=asked.per_group,
         top=asked.top,
         n_jobs=1,
     )
-    why = None if asked.explain is None else _explanations(one, asked.explain)
-    for rank, (row, score) in enumerate(
-        zip(order.tolist(), one.scores[order].tolist(), strict=True), 1
-    ):
-        name = None if asked.ids is None else asked.ids[row]
-        place = {"rank": rank, "index": row, "id": name, "score": score}
-        yield place if why is None else {**place, "explanation": why[row]}
+    explanations = None if asked.explain is None else _explanations(scored, asked.explain)
+    for rank, row in enumerate(order.tolist(), 1):
+        document = {
+            "rank": rank,
+            "index": row,
+            "id": None if asked.ids is None else asked.ids[row],
+            "score": float(scored.scores[row]),
+        }
+        if explanations is not None:
+            document["explanation"] = explanations[row]
+        yield document
 
 
 def _groups(asked: AskedList) -> Any:
-    number: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     groups = asked.groups or [None] * asked.size
     for row, group in enumerate(groups):
         if group is None:
             raise RequestError(422, f"per_group needs a group; documents[{row}] has none.")
-    return np.array([number.setdefault(group, len(number)) for group in groups], np.int64)
+    return np.array([numbers.setdefault(group, len(numbers)) for group in groups], np.int64)
 
 
-def _explanations(one: Scored, features: int) -> dict[int, dict[str, Any]]:
+def _explanations(scored: Scored, n_features: int) -> dict[int, dict[str, Any]]:
     """Return the largest contributions of features to the rank of each document, by its row."""
-    if not can_explain(one.model):
-        raise UsageError(f"{one.model.ranker} has no features to explain its rankings by.")
-    explained = explain_list(one.model, _data(one.asked, one.model, one.X), one.scores)
+    if not can_explain(scored.model):
+        raise UsageError(f"{scored.model.ranker} has no features to explain its rankings by.")
+    data = _data(scored.asked, scored.model, scored.X)
+    explained = explain_list(scored.model, data, scored.scores)
     return {
         row: {
-            "above_mean": standing.above_mean,
-            "parts": dict(list(standing.parts.items())[:features]),
+            "above_mean": document.above_mean,
+            "parts": dict(list(document.parts.items())[:n_features]),
         }
-        for row, standing in explained.items()
+        for row, document in explained.items()
     }

@@ -1,8 +1,9 @@
-"""Lists that were shown and clicks on them, as JSON lines that `rankwright.clicks.load_log` reads.
+"""Log of interleaved lists and clicks: JSON lines for `rankwright.clicks.load_log`.
 
-A thread of its own appends lines, whole ones or none, so that no ranking waits for a disk. What
-was half written before a crash or on a full disk is cut off again. Lines that the disk does not
-take, or that come faster than it takes them, are counted and left out.
+A separate thread appends whole lines, so that no ranking waits for a disk. An incomplete line,
+after a crash or on a full disk, is removed. Lines that cannot be written, or not fast enough, are
+counted and dropped. Python's rotating log handlers do not remove incomplete lines, do not lock the
+file against a second server, and delete the oldest files.
 """
 
 from __future__ import annotations
@@ -22,41 +23,41 @@ from rankwright.data.streams import link_target
 from rankwright.errors import UsageError
 from rankwright.serve.monitoring import log_event
 
-_MOST_WAITING = 10_000  # lines
-_MOST_AT_ONCE = 256
+_MAX_WAITING = 10_000  # lines
+_MAX_AT_ONCE = 256
 _SECONDS_BETWEEN_WARNINGS = 10.0
-_TAIL = 1 << 20  # bytes in which the last line must end
-_BEGIN = b'{"session"'  # of every line
+_TAIL = 1 << 20  # longest line in bytes
+_BEGIN = b'{"session"'  # each line begins so
 
 
 class ImpressionLog:
-    """A file that lines are appended to, until it has ``most`` bytes; then it is put aside.
+    """A file to which lines are appended; at ``max_size`` bytes it is renamed.
 
-    ``on_lost`` is called with a reason, ``queue`` or ``disk``, and a number of lines.
+    ``on_lost`` is called with a reason, ``queue`` or ``disk``, and the number of dropped lines.
     """
 
-    def __init__(self, path: Path, most: int, on_lost: Callable[[str, int], None]) -> None:
-        self.path, self._most, self._on_lost = link_target(path), most, on_lost
-        self._waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+    def __init__(self, path: Path, max_size: int, on_lost: Callable[[str, int], None]) -> None:
+        self.path, self._max_size, self._on_lost = link_target(path), max_size, on_lost
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(_MAX_WAITING)
         self._warned = -_SECONDS_BETWEEN_WARNINGS
-        self._file, self._size = _opened(self.path)
+        self._file, self._size = _open_log(self.path)
         self._thread = threading.Thread(target=self._run, name="rankwright-impressions")
         self._thread.daemon = True
         self._thread.start()
 
     def append(self, line: dict[str, Any]) -> None:
-        """Write a line soon; where too many wait already, leave it out."""
+        """Write a line soon, or drop it if too many are waiting."""
         try:
             self._waiting.put_nowait(json.dumps(line).encode() + b"\n")
         except queue.Full:
-            self._lose("queue", 1, f"{_MOST_WAITING} lines are waiting")
+            self._lose("queue", 1, f"{_MAX_WAITING} lines are waiting")
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the waiting lines and close the file."""
         with suppress(queue.Full):
             self._waiting.put(None, timeout=5)
         self._thread.join(10)
-        if not self._thread.is_alive():  # else a disk that hangs still has the descriptor
+        if not self._thread.is_alive():  # otherwise a write that hangs still uses the descriptor
             os.close(self._file)
 
     # --- the thread --------------------------------------------------------------------------
@@ -66,14 +67,14 @@ class ImpressionLog:
         while not ended:
             lines = [self._waiting.get()]
             with suppress(queue.Empty):
-                while len(lines) < _MOST_AT_ONCE:
+                while len(lines) < _MAX_AT_ONCE:
                     lines.append(self._waiting.get_nowait())
             ended = None in lines
             self._write([line for line in lines if line is not None])
 
     def _write(self, lines: Sequence[bytes]) -> None:
         try:
-            if self._size > self._most:
+            if self._size > self._max_size:
                 self._put_aside()
             written = self._write_whole(lines)
         except (OSError, UsageError) as error:  # the next lines may be written again
@@ -83,7 +84,7 @@ class ImpressionLog:
                 self._lose("disk", len(lines) - written, "the disk is full")
 
     def _write_whole(self, lines: Sequence[bytes]) -> int:
-        """Append lines; return how many of them are whole in the file."""
+        """Append lines and return how many were written completely."""
         content = b"".join(lines)
         try:
             taken = os.write(self._file, content) if content else 0
@@ -97,17 +98,17 @@ class ImpressionLog:
         return content.count(b"\n", 0, whole)
 
     def _put_aside(self) -> None:
-        """Give the file a name with the time in it, and begin another."""
+        """Rename the file to a name with the time, and begin a new one."""
         when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         aside = self.path.with_name(f"{self.path.stem}-{when}{self.path.suffix}")
         number = 1
         while aside.exists():
             number += 1
             aside = self.path.with_name(f"{self.path.stem}-{when}-{number}{self.path.suffix}")
-        with suppress(FileNotFoundError):  # somebody has moved it, or no new one could be opened
+        with suppress(FileNotFoundError):  # it was moved, or no new one could be opened
             os.rename(self.path, aside)
         before = self._file
-        self._file, self._size = _opened(self.path)
+        self._file, self._size = _open_log(self.path)
         os.close(before)
         log_event("impressions put aside", file=str(aside))
 
@@ -118,15 +119,15 @@ class ImpressionLog:
             log_event("impressions lost", level=logging.ERROR, lines=lines, error=why)
 
 
-def _opened(path: Path) -> tuple[int, int]:
-    """Open a log to append to, alone; return its descriptor and size, without half a line."""
+def _open_log(path: Path) -> tuple[int, int]:
+    """Open a log exclusively and remove an incomplete line; return its descriptor and size."""
     try:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     except OSError as error:
         raise UsageError(f"--impressions: {path} cannot be written: {error.strerror}.") from None
     try:
         _lock(file, path)
-        return file, _without_half_a_line(file, path)
+        return file, _remove_incomplete_line(file, path)
     except BaseException:
         os.close(file)
         raise
@@ -141,16 +142,16 @@ def _lock(file: int, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise UsageError(
-            f"--impressions: another server writes to {path}; give each a file of its own."
+            f"--impressions: another server writes to {path}; give each server another file."
         ) from None
 
 
-def _without_half_a_line(file: int, path: Path) -> int:
+def _remove_incomplete_line(file: int, path: Path) -> int:
     size = os.fstat(file).st_size
     tail = os.pread(file, _TAIL, max(0, size - _TAIL)) if hasattr(os, "pread") else b"\n"
     half = len(tail) - (tail.rfind(b"\n") + 1)
     begun = tail[len(tail) - half :][: len(_BEGIN)]
-    if half == _TAIL or not _BEGIN.startswith(begun):  # the end of something else is not cut off
+    if half == _TAIL or not _BEGIN.startswith(begun):  # the file is something else
         raise UsageError(
             f"--impressions: {path} does not end as a log of impressions does; choose another file."
         )

@@ -1,4 +1,4 @@
-"""An experiment: lists interleaved from all models, a log of what was shown, and clicks on it."""
+"""An experiment: interleaved lists of all models, their log, and the clicks on them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rankwright.serve.handlers import Scored, refuse_long, refuse_many, score_list
+from rankwright.serve.handlers import Scored, check_length, check_work, score_list
 from rankwright.serve.impressions import ImpressionLog
 from rankwright.serve.model_store import ModelStore
 from rankwright.serve.monitoring import ServerMetrics
 from rankwright.serve.schemas import AskedList, ClickRequest, RequestError
 from rankwright.serve.settings import Settings
 
-_MOST_SESSIONS = 100_000  # that clicks may still come for
-_MOST_CHARACTERS = 100_000_000  # of the ids of their documents
+_MAX_SESSIONS = 100_000  # that accept clicks
+_MAX_CHARACTERS = 100_000_000  # in the ids of their documents
 
 
 @dataclass(slots=True)
-class _Shown:
-    """The documents of a session, best first, and the positions that were clicked."""
+class _Session:
+    """The documents of an interleaved list, best first, and the positions that were clicked."""
 
     documents: list[str]
     clicked: set[int]
 
     @property
-    def characters(self) -> int:
-        """Of the ids of the documents."""
+    def n_characters(self) -> int:
+        """Length of the ids of the documents."""
         return sum(map(len, self.documents))
 
 
 class Experiment:
-    """Interleaves the models of a store; the method and the log are those of the settings."""
+    """Interleaves the models of a store, and records clicks."""
 
     def __init__(self, store: ModelStore, settings: Settings, metrics: ServerMetrics) -> None:
         from rankwright.clicks.interleaving import interleave_scores, interleaving_method
@@ -45,65 +45,70 @@ class Experiment:
         self._interleave = interleave_scores
         self._method = interleaving_method(settings.interleave, k=settings.interleave_k)
         self._method.check(len(store.models))
-        several = len(store.names) < len(store.models)
+        has_versions = len(store.names) < len(store.models)
         self.rankers = [
-            loaded.version.pinned if several else loaded.version.name for loaded in store.models
+            loaded.version.pinned if has_versions else loaded.version.name
+            for loaded in store.models
         ]
-        self._sessions: OrderedDict[str, _Shown] = OrderedDict()
-        self._characters = 0
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._n_characters = 0
         self._lock = threading.Lock()
-        self._interleave([[1.0, 0.0]] * len(store.models), self._method)  # readies its kernels
+        self._interleave([[1.0, 0.0]] * len(store.models), self._method)  # compiles its kernels
         self.log = ImpressionLog(
             settings.impressions, settings.max_impressions, metrics.count_lost_lines
         )
 
     def rank(self, asked: AskedList) -> tuple[dict[str, Any], list[Scored]]:
-        """Return the interleaved list as an answer, and the scores of each model behind it."""
-        refuse_long(asked, self._settings)
+        """Return the interleaved list as an answer, and the scores of each model."""
+        check_length(asked, self._settings)
         names = self._document_names(asked)
         scored = self._scored(asked)
         session = uuid.uuid4().hex
-        shown = self._interleave([one.scores for one in scored], self._method, session=session)
-        order = shown.order.tolist()
-        held = [names[row] for row in order]
+        interleaved = self._interleave(
+            [one.scores for one in scored], self._method, session=session
+        )
+        order = interleaved.order.tolist()
         if order:
-            self._remember(session, _Shown(held, set()))
-            line = shown.to_json(str(asked.query), names, self.rankers)
+            self._remember(session, _Session([names[row] for row in order], set()))
+            line = interleaved.to_json(str(asked.query), names, self.rankers)
             self.log.append({"session": session, "time": _now(), **line, "clicked": []})
             self._metrics.impressions.inc()
+        ids: Any = asked.ids
         ranking = [
-            {"rank": rank, "index": row, "id": asked.ids[row], "team": team}  # type: ignore[index]
-            for rank, (row, team) in enumerate(zip(order, shown.team.tolist(), strict=True), 1)
+            {"rank": rank, "index": row, "id": ids[row], "team": team}
+            for rank, (row, team) in enumerate(
+                zip(order, interleaved.team.tolist(), strict=True), 1
+            )
         ]
         return {"session": session, "query": asked.query, "ranking": ranking}, scored
 
     def click(self, asked: ClickRequest) -> dict[str, Any]:
-        """Note a click; a second one on the same document changes nothing."""
+        """Record a click; a second click on the same document changes nothing."""
         with self._lock:
-            shown = self._sessions.get(asked.session)
-            if shown is None:
+            session = self._sessions.get(asked.session)
+            if session is None:
                 raise RequestError(
                     404, "the session is not known: it is of another server, or too long ago."
                 )
-            position = _position(asked, shown.documents)
-            again = position in shown.clicked
-            shown.clicked.add(position)
-        if not again:
+            position = _position(asked, session.documents)
+            is_new = position not in session.clicked
+            session.clicked.add(position)
+        if is_new:
             self.log.append({"session": asked.session, "time": _now(), "clicked": [position]})
             self._metrics.clicks.inc()
-        return {"session": asked.session, "position": position, "recorded": not again}
+        return {"session": asked.session, "position": position, "recorded": is_new}
 
     def close(self) -> None:
-        """Write what waits to be written."""
+        """Write the waiting lines and close the log."""
         self.log.close()
 
-    def _remember(self, session: str, shown: _Shown) -> None:
-        """Keep a session for its clicks; forget the oldest where there are too many."""
+    def _remember(self, name: str, session: _Session) -> None:
+        """Store a session for its clicks; forget the oldest sessions if there are too many."""
         with self._lock:
-            self._sessions[session] = shown
-            self._characters += shown.characters
-            while len(self._sessions) > _MOST_SESSIONS or self._characters > _MOST_CHARACTERS:
-                self._characters -= self._sessions.popitem(last=False)[1].characters
+            self._sessions[name] = session
+            self._n_characters += session.n_characters
+            while len(self._sessions) > _MAX_SESSIONS or self._n_characters > _MAX_CHARACTERS:
+                self._n_characters -= self._sessions.popitem(last=False)[1].n_characters
 
     def _document_names(self, asked: AskedList) -> list[str]:
         if asked.query is None:
@@ -117,23 +122,23 @@ class Experiment:
         return list(names)
 
     def _scored(self, asked: AskedList) -> list[Scored]:
-        """Return the scores of each model; one that has other features ignores what it lacks."""
-        found: list[Scored] = []
+        """Return the scores of each model; models with different features ignore unknown ones."""
         models = [(loaded, loaded.model) for loaded in self._store.models]
-        refuse_many(asked.size * sum(model.n_features for _, model in models), self._settings)
-        alike = all(
-            model.columns == models[0][1].columns and model.coded == models[0][1].coded
-            for _, model in models
+        check_work([], asked.size * sum(model.n_features for _, model in models), self._settings)
+        first = models[0][1]
+        is_alike = all(
+            model.columns == first.columns and model.coded == first.coded for _, model in models
         )
-        settings = self._settings if alike else replace(self._settings, unknown="ignore")
+        settings = self._settings if is_alike else replace(self._settings, unknown="ignore")
+        scored: list[Scored] = []
         for loaded, model in models:
-            X = found[0].X if alike and found else None
-            found.append(score_list(asked, loaded, model, settings, X))
-        return found
+            X = scored[0].X if is_alike and scored else None
+            scored.append(score_list(asked, loaded, model, settings, X))
+        return scored
 
 
 def _position(asked: ClickRequest, documents: list[str]) -> int:
-    """Return the position of the document that was clicked, from 1."""
+    """Return the position of the clicked document, from 1."""
     if (asked.document is None) == (asked.position is None):
         raise RequestError(422, "give the document that was clicked, or its position.")
     if asked.position is not None:

@@ -1,14 +1,12 @@
-"""The models being served: which version answers a query, and the change to a replaced file.
+"""The models of a server: which version answers a query, and the replacement of model files.
 
-A version is chosen by weighted rendezvous hashing (Schindelhauer and Schomaker, 2005): of all
-versions of a name, the one with the largest ``-share / log(u)`` answers, u in (0, 1) being a hash
-of name, version and query's id. So a query gets the same version each time, on every server with
-the same shares, and changes only to a version whose share grew in proportion to that of its
-own. In particular a version that alone grows keeps all its queries.
+Weighted rendezvous hashing (Schindelhauer and Schomaker, 2005) selects the version: among the
+versions of a name, the one with the largest ``-share / log(u)``, with u in (0, 1) a hash of name,
+version and query id. So a query always gets the same version, on every server with the same shares,
+and moves only to a version whose share grew relative to that of its present version.
 
-A file that was replaced is loaded and tried aside; then one assignment puts it in place, and
-requests under way end with the model they began with. A file that cannot be used changes nothing
-but `LoadedModel.error`.
+A replaced file is loaded and tried before one assignment puts it in place. Requests under way end
+with the model with which they began. An unusable file only sets `LoadedModel.error`.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from rankwright.registry import unknown
 from rankwright.serve.settings import Version
 
 Signature = tuple[int, int, int]
-_UNUSABLE = "the file was replaced by one that cannot be used; the server's log says why."
+_UNUSABLE = "the new file cannot be used; see the log of the server."
 
 
 @dataclass(eq=False)
@@ -45,10 +43,7 @@ class LoadedModel:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Which model this is, and whether its file could be used, as JSON holds it.
-
-        Anyone may read this: what is wrong with the file, and where it lies, only the log says.
-        """
+        """Name, version and reloads. It is public, so it has no paths and no causes of errors."""
         return {
             "name": self.version.name,
             "version": self.version.version,
@@ -58,49 +53,56 @@ class LoadedModel:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What is served here, as JSON holds it."""
+        """The state, the ranker and its features."""
         model = self.model
+        categories = model.categories or {}
         return {
             **self.state,
             "share": self.version.share,
             "ranker": model.ranker,
             "n_features": model.n_features,
             "feature_names": None if model.feature_names is None else list(model.feature_names),
-            "categories": {
-                name: list(own.values) for name, own in (model.categories or {}).items()
-            },
+            "categories": {name: list(feature.values) for name, feature in categories.items()},
             "data": model.receipt.get("data"),
         }
 
 
 class ModelStore:
-    """The models of all names; made once, at the start of the server, from files that load."""
+    """The models of all names. Loading fails if a file cannot be used."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
-        self.models = [_load(own) for own in versions]
-        self.names = list(dict.fromkeys(own.name for own in versions))
+        # A signature is read before its file, so that a later check sees a replacement meanwhile.
+        self.models = [
+            LoadedModel(
+                signature=_signature(each.path), model=load_and_try(each.path), version=each
+            )
+            for each in versions
+        ]
+        self.names = list(dict.fromkeys(version.name for version in versions))
 
     def named(self, name: str) -> list[LoadedModel]:
-        """Return the models that ``NAME`` or ``NAME@VERSION`` stands for."""
-        own, _, version = name.partition("@")
-        found = [loaded for loaded in self.models if loaded.version.name == own]
-        if not found:
-            raise UsageError(unknown("model", own, self.names))
+        """Return the models of ``NAME`` or ``NAME@VERSION``."""
+        model_name, _, version = name.partition("@")
+        models = [loaded for loaded in self.models if loaded.version.name == model_name]
+        if not models:
+            raise UsageError(unknown("model", model_name, self.names))
         if not version:
-            return found
-        pinned = [loaded for loaded in found if loaded.version.version == version]
+            return models
+        pinned = [loaded for loaded in models if loaded.version.version == version]
         if not pinned:
-            known = [loaded.version.version for loaded in found]
-            raise UsageError(unknown(f"version of {own}", version, known))
+            versions = [loaded.version.version for loaded in models]
+            raise UsageError(unknown(f"version of {model_name}", version, versions))
         return pinned
 
     def pick(self, name: str, query: str) -> LoadedModel:
         """Return the model that answers ``query``: always the same one for the same id."""
-        found = self.named(name)
-        return found[0] if len(found) == 1 else max(found, key=lambda own: _claim(own, query))
+        models = self.named(name)
+        if len(models) == 1:
+            return models[0]
+        return max(models, key=lambda loaded: _rendezvous_weight(loaded.version, query))
 
     def reload(self, on_reload: Callable[[LoadedModel], None]) -> None:
-        """Check every file once, and serve those that were replaced and can be used."""
+        """Check every file once; load those that were replaced."""
         for loaded in self.models:
             path = loaded.version.path
             signature = _signature(path)
@@ -111,7 +113,7 @@ class ModelStore:
                 loaded.model = load_and_try(path)
             except RankwrightError as error:
                 loaded.error = str(error)
-            except Exception as error:  # memory, a disk: the other files are checked all the same
+            except Exception as error:  # such as a full memory; the other files are still checked
                 loaded.error = f"{path} cannot be loaded: {error!r}."
             else:
                 loaded.error = None
@@ -119,21 +121,17 @@ class ModelStore:
             on_reload(loaded)
 
 
-def _load(own: Version) -> LoadedModel:
-    signature = _signature(own.path)  # before it is read: what replaces it meanwhile is seen later
-    return LoadedModel(own, load_and_try(own.path), signature)
-
-
-def _claim(loaded: LoadedModel, query: str) -> float:
-    """Return the weight by which a version claims a query, as the docstring above defines it."""
-    own = loaded.version
-    text = f"{own.name}\0{own.version}\0{query}".encode("utf-8", "surrogatepass")
+def _rendezvous_weight(version: Version, query: str) -> float:
+    text = f"{version.name}\0{version.version}\0{query}".encode("utf-8", "surrogatepass")
     bits = int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 12
-    return -own.share / math.log((bits + 0.5) / 2**52)
+    return -version.share / math.log((bits + 0.5) / 2**52)
 
 
 def load_and_try(path: Path) -> RuntimeModel:
-    """Return the model of a file that loads and scores; this also readies its kernels."""
+    """Return the model of a file after scoring, ranking and explaining two documents.
+
+    This also loads or compiles the kernels, so that the first request does not wait for them.
+    """
     if path.exists() and not path.is_file():  # opening a FIFO would wait for its writer
         raise UsageError(f"{path} is not a file.")
     model = load(path)

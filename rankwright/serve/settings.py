@@ -1,12 +1,12 @@
-"""The settings of a server: models with their shares of traffic, limits, keys.
+"""Settings of a server: models and their shares of traffic, limits, and API keys.
 
-A model is ``FILE``, ``NAME=FILE`` or ``NAME@VERSION=FILE``, each with ``:SHARE%`` at the end where
-several versions of a name share its traffic::
+A model is ``FILE``, ``NAME=FILE`` or ``NAME@VERSION=FILE``. If several versions of a name share its
+traffic, each ends with ``:SHARE%``::
 
     rankwright serve web=web.rw web@next=candidate.rw:10%
 
-A version without a share takes what the others leave. The name of a plain ``FILE`` is the file's,
-without its ending.
+A version without a share takes the remainder. A plain ``FILE`` is named after the file, without its
+suffix.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ from rankwright.errors import UsageError
 
 KEYS_VARIABLE = "RANKWRIGHT_API_KEYS"
 FIRST_VERSION = "default"
-_ABOVE_0 = (
-    *("max_body", "max_documents", "max_queries", "max_values", "max_explained", "seconds"),
+_CHOICES = {"missing": ("error", "nan"), "unknown": ("error", "ignore")}
+_POSITIVE = (
+    "max_body",
+    "max_documents",
+    "max_queries",
+    "max_values",
+    "max_explained",
+    "seconds",
     "max_waiting",
-    *("interleave_k", "max_impressions"),
+    "interleave_k",
+    "max_impressions",
 )
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _MODEL = re.compile(
@@ -38,14 +45,14 @@ _MODEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How requests are answered.
+    """Rules and limits for requests.
 
     Attributes
     ----------
     missing : "error" or "nan"
-        A feature that a document lacks, or that is null: refused, or scored as missing.
+        Refuse a document that lacks a feature, or treat the feature as missing.
     unknown : "error" or "ignore"
-        A named feature that the model does not have: refused, or left out.
+        Refuse a feature name that the model does not have, or ignore it.
     max_body : int
         Bytes of a request.
     max_documents, max_queries : int
@@ -58,21 +65,21 @@ class Settings:
     seconds : float
         Time for a request, from the end of its headers to its answer.
     max_waiting : int
-        Requests that wait for a thread or have one; further ones are turned away with 503.
+        Requests that wait for a thread or have one; more are answered 503.
     threads : int or None
-        Requests that are worked on at a time; as many as there are cores by default.
+        Requests that are processed at the same time; None is the number of cores.
     reload_seconds : float
-        How often the model files are checked; 0 is never.
+        Interval at which model files are checked for changes; 0 disables this.
     keys : tuple of bytes
-        Digests of the API keys; none: every client is accepted.
+        Digests of the API keys; without any, every client is accepted.
     interleave : str or None
-        The method by which the lists of all models are interleaved, if they are.
+        Method that interleaves the lists of all models, or None.
     interleave_k : int
         Length of the interleaved lists.
     impressions : Path or None
-        The file that interleaved lists and clicks on them are appended to.
+        File to which interleaved lists and the clicks on them are appended.
     max_impressions : int
-        Bytes after which that file is put aside, and another begun.
+        Bytes at which that file is renamed and a new one is begun.
     """
 
     missing: str = "error"
@@ -93,38 +100,37 @@ class Settings:
     max_impressions: int = 1 << 30
 
     def __post_init__(self) -> None:
-        for name, known in (("missing", ("error", "nan")), ("unknown", ("error", "ignore"))):
+        for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            if value not in known:
-                raise UsageError(f"--{name} is {known[0]} or {known[1]}, not '{value}'.")
-        _check_above_0(self, _ABOVE_0)
+            if value not in choices:
+                raise UsageError(f"--{name} is {choices[0]} or {choices[1]}, not '{value}'.")
+        _check_positive(self, _POSITIVE)
         thread_count(self.threads)
         if (self.interleave is None) != (self.impressions is None):
             raise UsageError("--interleave METHOD and --impressions FILE go together; give both.")
 
     def lets_in(self, key: str) -> bool:
-        """Whether an API key is one of ours, in a time that reveals nothing about them."""
-        given = _digest(key)
-        found = False
-        for known in self.keys:
-            found |= hmac.compare_digest(given, known)
-        return found or not self.keys
+        """Return whether an API key is valid, in a time that reveals nothing about the keys."""
+        digest, is_valid = _digest(key), False
+        for valid in self.keys:
+            is_valid |= hmac.compare_digest(digest, valid)
+        return is_valid or not self.keys
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where a server listens, and its limits on connections.
+    """Address of a server, and its limits on connections.
 
     Attributes
     ----------
     host, port : str, int
-        The address; port 0 takes a free one.
+        Port 0 takes a free one.
     tls_cert, tls_key : Path or None
         Certificate and private key, for https.
     max_connections : int
         Connections at a time; requests on further ones are answered 503.
     idle_seconds : float
-        How long a connection stays open between requests, in whole seconds.
+        Time that a connection stays open between requests, rounded up to whole seconds.
     """
 
     host: str = "127.0.0.1"
@@ -135,12 +141,12 @@ class Listening:
     idle_seconds: float = 75.0
 
     def __post_init__(self) -> None:
-        _check_above_0(self, ("max_connections", "idle_seconds"))
+        _check_positive(self, ("max_connections", "idle_seconds"))
         if self.tls_key is not None and self.tls_cert is None:
             raise UsageError("--tls-key needs --tls-cert, the certificate that it belongs to.")
 
 
-def _check_above_0(settings: Settings | Listening, names: Sequence[str]) -> None:
+def _check_positive(settings: Settings | Listening, names: Sequence[str]) -> None:
     for name in names:
         value, option = getattr(settings, name), f"--{name.replace('_', '-')}"
         if not math.isfinite(value):
@@ -149,9 +155,12 @@ def _check_above_0(settings: Settings | Listening, names: Sequence[str]) -> None
             raise UsageError(f"{option} must be above 0, not {value}.")
 
 
+# --- models ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One model file: the name and version it is served under, and its share of the traffic."""
+    """A model file, the name and version under which it is served, and its share of traffic."""
 
     name: str
     version: str
@@ -160,13 +169,13 @@ class Version:
 
     @property
     def pinned(self) -> str:
-        """The name that asks for this version."""
+        """Name that selects this version only."""
         return f"{self.name}@{self.version}"
 
 
 def parse_models(args: Sequence[str]) -> list[Version]:
-    """Return the models that ``args`` name, with the shares of each name adding up to 1."""
-    found: dict[tuple[str, str], tuple[Path, float | None]] = {}
+    """Return the models named by ``args``; the shares of each name add up to 1."""
+    files: dict[tuple[str, str], tuple[Path, float | None]] = {}
     for arg in args:
         match = _MODEL.fullmatch(arg)
         path = Path(match["file"] if match else arg)
@@ -174,33 +183,39 @@ def parse_models(args: Sequence[str]) -> list[Version]:
         if match is None or not re.fullmatch(_NAME, name):
             raise UsageError(f"'{arg}' is not a model: write NAME=FILE, or NAME@VERSION=FILE:10%.")
         key = (name, match["version"] or FIRST_VERSION)
-        if key in found:
+        if key in files:
             raise UsageError(
                 f"there are two files for {key[0]}@{key[1]}; name the version of each: "
                 "NAME@VERSION=FILE."
             )
-        found[key] = path, None if match["share"] is None else float(match["share"]) / 100
-    if not found:
+        files[key] = path, None if match["share"] is None else float(match["share"]) / 100
+    if not files:
         raise UsageError("name at least one model file.")
-    names = dict.fromkeys(name for name, _ in found)
-    return [version for name in names for version in _shared(name, found)]
+    names = dict.fromkeys(name for name, _ in files)
+    return [version for name in names for version in _versions(name, files)]
 
 
-def _shared(name: str, found: dict[tuple[str, str], tuple[Path, float | None]]) -> list[Version]:
-    own = [(version, *rest) for (other, version), rest in found.items() if other == name]
-    given = sum(share for _, _, share in own if share is not None)
-    open_ended = sum(share is None for _, _, share in own)
-    if given > 1 + 1e-9 or (open_ended == 0 and abs(given - 1) > 1e-9):
-        raise UsageError(f"the shares of {name} add up to {100 * given:g}%, not to 100%.")
-    rest = (1 - given) / max(1, open_ended)
-    return [Version(name, v, path, rest if share is None else share) for v, path, share in own]
+def _versions(name: str, files: dict[tuple[str, str], tuple[Path, float | None]]) -> list[Version]:
+    versions = [(version, *file) for (other, version), file in files.items() if other == name]
+    total = sum(share for _, _, share in versions if share is not None)
+    n_without_share = sum(share is None for _, _, share in versions)
+    if total > 1 + 1e-9 or (n_without_share == 0 and abs(total - 1) > 1e-9):
+        raise UsageError(f"the shares of {name} add up to {100 * total:g}%, not to 100%.")
+    remainder = (1 - total) / max(1, n_without_share)
+    return [
+        Version(name, version, path, remainder if share is None else share)
+        for version, path, share in versions
+    ]
+
+
+# --- API keys ----------------------------------------------------------------------------------
 
 
 def with_keys(settings: Settings, file: Path | None) -> Settings:
-    """Return the settings with the API keys of a file (one a line) and of the environment."""
-    held = os.environ.get(KEYS_VARIABLE)
-    keys = [] if held is None else _stripped(held.split(","))
-    if held is not None and not keys:
+    """Return the settings with the API keys of a file (one per line) and of the environment."""
+    text = os.environ.get(KEYS_VARIABLE)
+    keys = [] if text is None else _stripped(text.split(","))
+    if text is not None and not keys:
         raise UsageError(
             f"{KEYS_VARIABLE} is set and holds no API key; write keys with commas between them, or "
             "unset it."
@@ -211,7 +226,7 @@ def with_keys(settings: Settings, file: Path | None) -> Settings:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the API keys in {file} cannot be read: {error}.") from None
         if not lines:
-            raise UsageError(f"{file} holds no API key; write one a line.")
+            raise UsageError(f"{file} holds no API key; write one per line.")
         keys += lines
     return replace(settings, keys=tuple(map(_digest, keys)))
 

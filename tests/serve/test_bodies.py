@@ -246,8 +246,8 @@ def test_fewer_documents_are_explained_than_scored(files):
     web = client(f"web={files / 'trees.rw'}", max_explained=1)
     assert post(web, RANK, GOOD).status_code == 200
     assert sentence(post(web, f"{RANK}?explain=1", GOOD), 413) == (
-        "explain: 2 documents are more than the 1 that are explained; send the best ones only, or "
-        "leave explain out."
+        "explain: 2 documents are more than the 1 that can be explained at a time; send only the "
+        "best ones, or leave explain out."
     )
 
 

@@ -205,8 +205,8 @@ def test_documents_times_features_have_a_limit_over_all_lists(files):
     assert web.post(url, json={"queries": [two, two]}).status_code == 200
     why = sentence(web.post(url, json={"queries": [two, two, two]}), 413)
     assert why == (
-        f"documents times features come to {6 * columns}, more than the {4 * columns} allowed; "
-        "send fewer documents at a time."
+        f"the request has {6 * columns} documents times features, more than the {4 * columns} "
+        "allowed; send fewer documents at a time."
     )
 
 

@@ -23,8 +23,8 @@ def opened(tmp_path, lost):
     """A log, and what closes it at the end."""
     made = []
 
-    def make(path=tmp_path / "shown.jsonl", most=1 << 20):
-        made.append(ImpressionLog(path, most, lambda reason, lines: lost.append((reason, lines))))
+    def make(path=tmp_path / "shown.jsonl", max_size=1 << 20):
+        made.append(ImpressionLog(path, max_size, lambda *reason: lost.append(reason)))
         return made[-1]
 
     yield make
@@ -87,7 +87,7 @@ def test_a_folder_that_is_not_there(opened, tmp_path):
 
 
 def test_a_full_file_is_put_aside(opened, tmp_path):
-    log = opened(most=100)
+    log = opened(max_size=100)
     for number in range(30):
         log.append({"number": number, "text": "x" * 50})
         while log._waiting.qsize():
@@ -102,7 +102,7 @@ def test_a_full_file_is_put_aside(opened, tmp_path):
 def test_a_link_stays_when_its_file_is_put_aside(opened, tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "shown.jsonl").symlink_to(tmp_path / "disk" / "log.jsonl")
-    log = opened(most=10)
+    log = opened(max_size=10)
     for number in range(2):
         log.append({"number": number, "text": "x" * 50})
         while log._waiting.qsize():
@@ -114,14 +114,14 @@ def test_a_link_stays_when_its_file_is_put_aside(opened, tmp_path):
 
 def test_a_file_that_cannot_be_opened_anew_is_tried_again(opened, tmp_path, lost, monkeypatch):
     """Such as for want of file descriptors, when the old one is full and was put aside."""
-    log = opened(most=10)
+    log = opened(max_size=10)
     log._write([b'{"session": 1}\n'])
 
     def refused(path):
         raise UsageError(f"{path} cannot be written: Too many open files.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(impressions, "_opened", refused)
+        patched.setattr(impressions, "_open_log", refused)
         log._write([b'{"session": 2}\n'])
     assert lost == [("disk", 1)]
     log._write([b'{"session": 3}\n'])
@@ -159,7 +159,7 @@ def test_a_full_disk_loses_lines_and_never_halves_one(opened, lost, monkeypatch,
 
 
 def test_lines_that_come_too_fast_are_counted(opened, lost, monkeypatch):
-    monkeypatch.setattr(impressions, "_MOST_WAITING", 3)
+    monkeypatch.setattr(impressions, "_MAX_WAITING", 3)
     monkeypatch.setattr(ImpressionLog, "_run", lambda _: None)
     log = opened()
     for number in range(5):

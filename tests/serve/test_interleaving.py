@@ -165,10 +165,10 @@ def test_an_empty_list_is_not_logged(shop):
     assert log_of(shop) == []
 
 
-@pytest.mark.parametrize("limit", ["_MOST_SESSIONS", "_MOST_CHARACTERS"])
+@pytest.mark.parametrize("limit", ["_MAX_SESSIONS", "_MAX_CHARACTERS"])
 def test_old_sessions_are_forgotten(shop, monkeypatch, limit):
     ids = sum(len(str(document["id"])) for document in asked(3)["documents"])
-    each = {"_MOST_SESSIONS": 1, "_MOST_CHARACTERS": ids}
+    each = {"_MAX_SESSIONS": 1, "_MAX_CHARACTERS": ids}
     monkeypatch.setattr(interleaving, limit, 2 * each[limit])
     made = [shop.post(RANK, json=asked(3)).json()["session"] for _ in range(3)]
     status = [shop.post(CLICK, json={"session": one, "position": 1}).status_code for one in made]
