@@ -10,7 +10,7 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
 	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
 	tests/contract/test_models.py tests/contract/test_losses.py
-EXTRAS := neural,dask,tune,plot,serve,onnx,xgboost,docs,dev
+EXTRAS := neural,dask,tune,plot,serve,onnx,xgboost,docs,dev,lint
 
 .PHONY: demo test test-slow test-lowest lint format docs bench reproduce soak wheel setup clean chromium
 
@@ -26,13 +26,13 @@ test-slow: $(VENV)/.all  ## the tests marked slow: simulations of minutes
 test-lowest: $(LOWEST)/.core  ## the core's tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
-lint: $(VENV)/.all  ## style, types and layers
+lint: $(VENV)/.lint  ## style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.all  ## mend what can be mended automatically
+format: $(VENV)/.lint  ## mend what can be mended automatically
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -85,6 +85,10 @@ $(LOWEST)/.core: pyproject.toml
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable ".[$(EXTRAS)]"
+	@touch $@ $(VENV)/.core $(VENV)/.lint
+
+$(VENV)/.lint: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable ".[lint]"
 	@touch $@ $(VENV)/.core
 
 chromium:
