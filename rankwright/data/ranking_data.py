@@ -147,8 +147,22 @@ class FeatureIds(NamedTuple):
         Whether the file decided this instead of the caller. A file without id 0 may be wrong.
     """
 
-    first: int
+    first: Literal[0, 1]
     is_inferred: bool
+
+
+def common_feature_ids(several: Iterable[FeatureIds | None]) -> FeatureIds | None:
+    """Return the numbering of parts of data; raise an error if inferred numberings differ.
+
+    Parts that were not read from LETOR text fit any numbering.
+    """
+    numberings = [ids for ids in several if ids is not None]
+    if len({ids.first for ids in numberings}) > 1 and any(ids.is_inferred for ids in numberings):
+        raise DataError(
+            "some parts were read with feature ids from 0 and others with ids from 1; read all "
+            "with the same zero_based=True or zero_based=False."
+        )
+    return numberings[0] if numberings else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -640,8 +654,9 @@ FIELDS = tuple(field.name for field in fields(RankingData))
 def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> RankingData:
     """Return the queries of all parts, one part after the other.
 
-    Parts with a common query id are an error, unless ``shared_ids`` is true. Optional arrays that
-    not all parts have are left out.
+    Parts with a common query id are an error, unless ``shared_ids`` is true. So are parts from LETOR
+    files whose feature ids begin with 0 in one and with 1 in another, unless the caller passed
+    ``zero_based`` for all. Optional arrays that not all parts have are left out.
 
     Examples
     --------
@@ -681,7 +696,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         feature_names=parts[0].feature_names,
         categories=categories,
         qid_column=parts[0].qid_column,
-        feature_ids=parts[0].feature_ids,
+        feature_ids=common_feature_ids([part.feature_ids for part in parts]),
         **{name: joined(name) for name in _ROW_ARRAYS},
     )
 

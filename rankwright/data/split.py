@@ -283,9 +283,16 @@ class LetorFolds(Sequence[Fold]):
 
 
 def load_alike(paths: Sequence[Path], **options: Any) -> list[RankingData]:
-    """Load LETOR files that belong together, with as many features each as the widest has."""
+    """Load LETOR files that belong together, with the same numbering and number of features.
+
+    Feature ids start at 0 in all files if one has a feature with id 0.
+    """
     name = options.pop("format", None) or "letor"
     loaded = [read_file(path, name, **options) for path in paths]
+    numberings = [data.feature_ids for data in loaded if data.feature_ids is not None]
+    if len({ids.first for ids in numberings}) > 1:
+        options["zero_based"] = True
+        loaded = [read_file(path, name, **options) for path in paths]
     widest = max(data.n_features for data in loaded)
     return [
         data

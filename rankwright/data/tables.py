@@ -622,6 +622,12 @@ class TableWriter:
                         "features=... to read it as a feature.",
                         stacklevel=5,
                     )
+        if part.feature_ids is not None and part.feature_ids.first == 0:
+            warnings.warn(
+                "the columns f1, f2, ... are the feature ids 0, 1, ..., and a table does not keep "
+                "this; for a model of the table, read LETOR text with zero_based=True.",
+                stacklevel=5,
+            )
         if part.categories and self.kind in _SEPARATORS:
             warnings.warn(
                 "categories are written as text; read them back with "

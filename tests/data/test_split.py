@@ -272,6 +272,13 @@ def test_parts_get_the_width_of_the_widest(tmp_path):
     assert {part.n_features for part in letor_folds(tmp_path)[0]} == {4}
 
 
+def test_an_id_0_in_one_part_decides_for_all(tmp_path):
+    for part, text in enumerate(("1 qid:1 1:1\n", "1 qid:2 0:2\n", "1 qid:3 2:3\n"), start=1):
+        (tmp_path / f"S{part}.txt").write_text(text)
+    parts = letor_folds(tmp_path)[0]
+    assert [part.X.tolist() for part in parts] == [[[0, 1, 0]], [[2, 0, 0]], [[0, 0, 3]]]
+
+
 def test_a_folder_without_folds_and_a_fold_without_vali_are_refused(tmp_path):
     with pytest.raises(DataError, match="neither folders Fold1"):
         letor_folds(tmp_path)
