@@ -27,7 +27,7 @@ from rankwright.data.content import mix_bits
 from rankwright.data.ranking_data import RankingData, parts_of
 from rankwright.errors import quoted
 
-_BLOCK = 1 << 16  # values that are hashed together
+_BLOCK = 1 << 17  # values that are hashed together
 _EXAMPLES = 5
 _MOST_GRADES = 50
 _SIGNIFICANCE = 1.0 / 3000.0  # of the test for sorted rows
@@ -61,7 +61,7 @@ def inspect(data: Inspectable) -> Profile:
             rows = np.isin(hashes, other_hashes) & (hashes != 0)
             examples = tuple(shared[:_EXAMPLES])
             overlaps.append(Overlap(other, name, len(shared), examples, int(rows.sum())))
-        previous.append((name, ids, np.unique(hashes)))
+        previous.append((name, ids, hashes))
     return Profile(tuple(profiles), tuple(overlaps))
 
 
@@ -128,8 +128,8 @@ def _features(data: RankingData) -> tuple[dict[str, Any], AnyArray]:
         hashes.append(mixed @ of_feature)
         columns += mixed.T @ of_row[row:end]
         query = part.query_of_row()
-        same_query = np.flatnonzero(query[1:] == query[:-1])
-        varies |= (mixed[same_query] != mixed[same_query + 1]).sum(axis=0) > 0
+        differs = mixed[1:] != mixed[:-1]
+        varies |= differs[query[1:] == query[:-1]].sum(axis=0) > 0
         row = end
     constant = ((low == high) & (gaps == 0)) | (gaps == n)
     label: list[Label] = list(data.feature_names or range(1, d + 1))
