@@ -298,14 +298,19 @@ def feature_matrix(
     """
     categories = categories or {}
     not_numeric: dict[str, Any] = {}
-    dtypes = set()
-    for name in features:
+    is_coded = all(name in categories for name in features)
+    X = np.empty((rows, len(features)), np.float64 if is_coded else np.float32)
+    for number, name in enumerate(features):
         if name in categories:
+            X[:, number] = _codes_of(column, name, categories[name])
             continue
         values = column(name)
-        dtypes.add(values.dtype)
         if (row := _first_not_number(values)) is not None:
             not_numeric[name] = values.tolist()[row]
+        elif not not_numeric:
+            if X.dtype == np.float32 and values.dtype != np.float32:
+                X = X.astype(np.float64) if number else np.empty(X.shape)
+            X[:, number] = values
     if not_numeric:
         examples = ", ".join(
             f"{quoted(name)} (it holds {brief(value)})" for name, value in not_numeric.items()
@@ -321,10 +326,6 @@ def feature_matrix(
             f"or leave these out with drop={list(not_numeric)} "
             f"(--read drop={','.join(not_numeric)})."
         )
-    X = np.empty((rows, len(features)), np.float32 if dtypes == {np.dtype("f4")} else np.float64)
-    for number, name in enumerate(features):
-        coded = name in categories
-        X[:, number] = _codes_of(column, name, categories[name]) if coded else column(name)
     return X
 
 

@@ -64,7 +64,7 @@ _OTHER_SEPARATORS = {
     ",": "read it as csv (format='csv', --from csv for convert) or name it .csv",
     "|": "save it with commas between cells",
 }
-_BLOCK_BYTES = 1 << 24  # of a text table
+_BLOCK_BYTES = 1 << 22  # of a text table
 _ROWS_PER_BATCH, _CELLS_PER_BATCH = 1 << 16, 1 << 22
 _MOST_SPARSE_COLUMNS = 10_000
 
