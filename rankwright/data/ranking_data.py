@@ -654,9 +654,9 @@ FIELDS = tuple(field.name for field in fields(RankingData))
 def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> RankingData:
     """Return the queries of all parts, one part after the other.
 
-    Parts with a common query id are an error, unless ``shared_ids`` is true. So are parts from LETOR
-    files whose feature ids begin with 0 in one and with 1 in another, unless the caller passed
-    ``zero_based`` for all. Optional arrays that not all parts have are left out.
+    Parts with a common query id are an error, unless ``shared_ids`` is true. So are parts of LETOR
+    files of which one begins with feature id 0 and another with 1, unless the caller has passed
+    ``zero_based`` for both. Optional arrays that not all parts have are left out.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Store: a folder of memory-mapped arrays, for data larger than memory.
 
 ``meta.json`` (format, version, names of arrays and features, categories, the numbering of features
-in LETOR text) describes plain ``.npy`` files: ``X`` for dense features, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse ones;
-``y``, ``indptr``, ``qid``, and the optional arrays. Nothing in a store is unpickled.
+in LETOR text) describes plain ``.npy`` files: ``X`` for dense features, or ``X_data``,
+``X_indices`` and ``X_indptr`` for sparse ones; ``y``, ``indptr``, ``qid``, and the optional arrays.
+Nothing in a store is unpickled.
 
 Opening a store reads labels, weights and query boundaries. Column indices and row offsets of sparse
 features and the characters of text are checked once, because kernels check no bounds. The values
