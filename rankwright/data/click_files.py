@@ -68,6 +68,10 @@ _USUAL_NAMES = {
 _REQUIRED = ("session", "query", "document", "click")
 _OF_SESSION = ("query", "time", "weight", "user")
 _IDS = ("session", "query", "document", "user")
+_SUFFIXES = {
+    **{suffix: kind for kind in _TABLES for suffix in registry.EXTENSIONS[kind]},
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
 _OPTIONS = {
     **dict.fromkeys((*_TABLES, "jsonl"), tuple(_USUAL_NAMES)),
     "ubi": ("events", "actions", "user"),
@@ -108,7 +112,12 @@ def load_log(
     ClickLog(2 sessions, 4 impressions, 2 clicks, 1 query, 2 documents, positions up to 2)
     """
     refuse_address(path)
-    name = format or _format_of(path)
+    name = format or _SUFFIXES.get(plain_suffix(path))
+    if name is None:
+        raise UsageError(
+            f"{path} has no file extension of a click log; name the format (format=..., "
+            f"--format): {', '.join(_OPTIONS)}."
+        )
     if name not in _OPTIONS:
         raise UsageError(registry.unknown("format of click logs", name, _OPTIONS))
     for option in options:
@@ -148,7 +157,7 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     """
     kind = written_format(path)
     if kind == "jsonl":
-        _write_lines(json_lines(log), path)
+        _write_lines(log, path)
         return
     session = log.session_of_impression()
     columns: dict[str, AnyArray] = {
@@ -180,27 +189,24 @@ def save_lists(log: ClickLog, path: str | Path) -> None:
     The format of standard output (``-``) is JSON lines.
     """
     if str(path) == "-" or written_format(path) == "jsonl":
-        _write_lines(json_lines(log, clicks=False), path)
+        _write_lines(log, path, clicks=False)
     else:
         save_log(log, path)
 
 
 def written_format(path: str | Path) -> str:
-    """Return the format for writing a file, determined by its name."""
-    try:
-        name = _format_of(path)
-    except UsageError:
-        name = ""
-    if name != "jsonl" and name not in _TABLES:
+    """Return the format for writing a file, determined by its suffix."""
+    name = _SUFFIXES.get(plain_suffix(path))
+    if name is None:
         raise UsageError(
             f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
         )
     return name
 
 
-def _write_lines(lines: Iterable[str], path: str | Path) -> None:
+def _write_lines(log: ClickLog, path: str | Path, *, clicks: bool = True) -> None:
     with open_target(path) as stream:
-        for line in lines:
+        for line in json_lines(log, clicks=clicks):
             stream.write(line.encode())
 
 
@@ -230,19 +236,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _format_of(path: str | Path) -> str:
-    formats = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    for kind in ("parquet", "arrow"):
-        formats |= dict.fromkeys(registry.EXTENSIONS[kind], kind)
-    name = formats.get(plain_suffix(path))
-    if name is None:
-        raise UsageError(
-            f"{path} has no file extension of a click log; name the format (format=..., "
-            f"--format): {', '.join(_OPTIONS)}."
-        )
-    return name
 
 
 # --- tables ----------------------------------------------------------------------------------

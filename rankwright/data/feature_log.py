@@ -134,13 +134,6 @@ class FeatureLog:
                 return list(document.features)
         return []
 
-    def write(self, data: RankingData, path: str | Path) -> None:  # noqa: ARG002
-        """Refuse: engines write feature logs."""
-        raise UsageError(
-            f"{path}: feature logs are read, not written; write a table (.csv, .parquet), LETOR "
-            "text (.txt) or a .store."
-        )
-
 
 # --- JSON values -----------------------------------------------------------------------------
 
@@ -522,7 +515,6 @@ FEATURE_LOG = Format(
         *("judgments", "queries", "features", "log", "doc_id", "unjudged", "absent", "dtype"),
         "grades",
     ),
-    write=_feature_log.write,
     column_names=_feature_log.names,
     holds=frozenset({"doc_id", "qid", "feature_names", "query_weight"}),
 )

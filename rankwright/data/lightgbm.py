@@ -21,7 +21,7 @@ from rankwright.data.frames import ids_of_text
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import beside, error_at, number_at, open_bytes, text_lines
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, quoted
 from rankwright.registry import EXTENSIONS
 
 _MOST_DIGITS = 12  # of the size of a query
@@ -76,13 +76,6 @@ class LightGBMText:
         )
         return _with_weights_and_positions(data, path, by_query=sizes_file.suffix == ".group")
 
-    def write(self, data: RankingData, path: str | Path) -> None:  # noqa: ARG002
-        """Raise an error; this format can only be read."""
-        raise UsageError(
-            f"{path}: files of LightGBM are read, not written; write LETOR text (.txt) or a table "
-            "(.csv, .parquet)."
-        )
-
 
 # --- reading ---------------------------------------------------------------------------------
 
@@ -136,6 +129,5 @@ LIGHTGBM = Format(
     extensions=EXTENSIONS["lightgbm"],
     read=LightGBMText().read,
     read_options=("zero_based", "dtype", "absent", "sparse", "n_features", "n_jobs"),
-    write=LightGBMText().write,
     recognises=LightGBMText.has_no_query_ids,
 )

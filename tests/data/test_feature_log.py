@@ -331,7 +331,7 @@ def test_options_are_checked(tmp_path):
         rw.load(path)
     with pytest.raises(UsageError, match="unjudged must be drop or zero, not 'keep'"):
         rw.load(path, judgments=JUDGED, unjudged="keep")
-    with pytest.raises(UsageError, match="read, not written; write a table"):
+    with pytest.raises(UsageError, match="is read, not written; write LETOR text"):
         convert(path, tmp_path / "out.json", judgments=JUDGED)
 
 

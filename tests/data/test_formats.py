@@ -59,7 +59,7 @@ def test_a_format_declares_the_options_of_its_reader_and_writer(name):
         (declared.read, declared.read_options),
         (declared.write, declared.write_options),
     ):
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values() if function else ()
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):  # a dataclass has the options
             assert options == tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
