@@ -435,19 +435,6 @@ def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
 # --- ranking data to frames ------------------------------------------------------------------
 
 
-def frame_of_data(
-    data: RankingData, backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
-) -> Any:
-    """Return ranking data as a frame with columns ``qid``, ``label``, optional roles and features.
-
-    Parameters
-    ----------
-    backend
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-    """
-    return frame_of_columns(columns_of_data(data), backend)
-
-
 def frame_of_columns(
     columns: Mapping[str, Any], backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
 ) -> Any:

@@ -32,8 +32,9 @@ from rankwright.data.frames import (
     Categories,
     arrays_of_frame,
     checked_categories,
+    columns_of_data,
     frame_columns,
-    frame_of_data,
+    frame_of_columns,
     joined_categories,
     recoded,
     refuse_roles_as_features,
@@ -501,7 +502,7 @@ class RankingData(ByQuery[Query]):
         ----------
         backend : {"pandas", "polars", "pyarrow"}
         """
-        return frame_of_data(self, backend)
+        return frame_of_columns(columns_of_data(self), backend)
 
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""

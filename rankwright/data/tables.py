@@ -57,12 +57,6 @@ from rankwright.registry import EXTENSIONS, unknown
 ID_ROLES = ("qid", "doc_id", "group")
 MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
-_OTHER_SEPARATORS = {
-    ";": "save it with commas between cells and points in numbers",
-    "\t": "read it as tsv (format='tsv', --from tsv for convert) or name it .tsv",
-    ",": "read it as csv (format='csv', --from csv for convert) or name it .csv",
-    "|": "save it with commas between cells",
-}
 _BLOCK_BYTES = 1 << 22  # of a text table
 _ROWS_PER_BATCH, _CELLS_PER_BATCH = 1 << 16, 1 << 22
 _MOST_SPARSE_COLUMNS = 10_000
@@ -409,12 +403,11 @@ def _header(file: str | bytes, separator: str) -> list[str]:
             ) from None
     if not names:
         raise DataError("it is empty; the first line must name the columns.")
-    for other, advice in _OTHER_SEPARATORS.items():
-        if other != separator and len(names) == 1 and other in names[0]:
-            raise DataError(
-                f"its first line is one column, {quoted(names[0])}, and appears to be separated "
-                f"by {other!r}; {advice}."
-            )
+    if len(names) == 1 and any(other in names[0] for other in ";,|\t"):
+        raise DataError(
+            f"its first line is one column, {quoted(names[0])}; save it with commas between cells, "
+            "or with tabs and the name .tsv (or format='tsv', --from tsv for convert)."
+        )
     return names
 
 
