@@ -174,11 +174,12 @@ def _document_options(
     file_format = format_named(format or format_of(path))
     if "grades" in file_format.read_options:
         options = {"grades": False, **options}
-    if "features" in file_format.read_options and file_format.column_names is not None:
+    if "features" in file_format.read_options:
         names = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
-        has_names = names != default_names(len(names))
-        is_file = bool(names) and Path(path).is_file()
-        if has_names or (is_file and {*names} <= {*file_format.column_names(path)}):
+        is_used = names != default_names(len(names))
+        if names and not is_used and file_format.column_names is not None and Path(path).is_file():
+            is_used = {*names} <= {*file_format.column_names(path)}
+        if is_used:
             options = {"features": list(names), **options}
     return options
 

@@ -85,20 +85,16 @@ def arrays_of_frame(
         Mapping from optional roles (see ``ROLES``) to columns.
     """
     table = _as_table(frame)
-    columns = dict(columns or {})
-    for role in columns:
+    for role in columns or ():
         if role not in ROLES:
             raise UsageError(unknown("column role", role, ROLES))
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    named = [name for name in (qid, label, *columns.values(), *dropped) if name is not None]
-    for name in [*named, *(features or [])]:
-        if name not in table.columns:
-            raise DataError(unknown("column", name, table.columns))
+    specified = {**dict.fromkeys(USUAL_NAMES, ""), "qid": qid, "label": label or ""}
+    roles, names = choose_columns(
+        table.columns, specified | dict(columns or {}), features=features, drop=drop
+    )
     if features is None:
-        features = [name for name in table.columns if name not in named]
-        refuse_roles_as_features(features)
-    roles = {"qid": qid, **({} if label is None else {"label": label}), **columns}
-    return arrays_of_columns(FrameColumns(table), roles, features)
+        refuse_roles_as_features(names)
+    return arrays_of_columns(FrameColumns(table), roles, names)
 
 
 def arrays_of_columns(
@@ -734,16 +730,6 @@ class CategoryColumn:
     codes: AnyArray
     categories: Categories
 
-    @property
-    def dtype(self) -> Any:
-        """The type of the values."""
-        return np.dtype(object)
-
-    def tolist(self) -> list[Any]:
-        """Return the values, or None if a value is missing."""
-        values: list[Any] = self.categories.column(self.codes).tolist()
-        return values
-
     def to_native(self, backend: str) -> Any:
         """Return a column of the type category of pandas, polars or pyarrow."""
         values, codes = list(self.categories.values), self.categories.whole(self.codes)
@@ -753,7 +739,8 @@ class CategoryColumn:
             return native.Series(native.Categorical.from_codes(codes, values, ordered=ordered))
         if backend == "polars":
             text = all(isinstance(value, str) for value in values)
-            return native.Series(self.tolist(), dtype=native.Enum(values) if text else None)
+            plain = self.categories.column(self.codes).tolist()
+            return native.Series(plain, dtype=native.Enum(values) if text else None)
         return native.DictionaryArray.from_arrays(
             native.array(codes.astype(np.int32), mask=codes < 0),
             native.array(values),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -40,40 +40,21 @@ class LightGBMText:
             first = next(lines, b"")
         return b"qid:" not in first
 
-    def read(
-        self,
-        path: str | Path,
-        *,
-        zero_based: bool = True,
-        dtype: Literal["float64", "float32"] = "float64",
-        absent: Literal["zero", "missing"] = "zero",
-        sparse: bool | None = None,
-        n_features: int | None = None,
-        n_jobs: int | None = None,
-    ) -> RankingData:
+    def read(self, path: str | Path, *, zero_based: bool = True, **options: Any) -> RankingData:
         """Read ``path`` and its files of sizes, weights and positions.
 
         Parameters
         ----------
         zero_based
             Whether feature ids start at 0, as in LightGBM, or at 1.
-        dtype, absent, sparse, n_features, n_jobs
-            As for LETOR text.
+        **options
+            ``dtype``, ``absent``, ``sparse``, ``n_features`` and ``n_jobs``, as for LETOR text.
         """
         sizes_file = beside(path, "query", "group")
         if sizes_file is None:
             raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
         sizes = _read_sizes(sizes_file)
-        data = Letor.read(
-            path,
-            zero_based=zero_based,
-            dtype=dtype,
-            absent=absent,
-            sparse=sparse,
-            n_features=n_features,
-            group_sizes=sizes,
-            n_jobs=n_jobs,
-        )
+        data = Letor.read(path, zero_based=zero_based, group_sizes=sizes, **options)
         return _with_weights_and_positions(data, path, by_query=sizes_file.suffix == ".group")
 
 
