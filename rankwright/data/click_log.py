@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -577,30 +577,35 @@ class ClickLog:
         """
         if self.features is None or self.row is None:
             raise DataError("the log has no features; add them with log.with_features(data).")
+        columns: dict[str, Any]
         if by == "session":
-            return RankingData.from_arrays(
-                self.features.X[self.row],
-                self.click,
-                group_sizes=self.sizes,
-                query_weight=self.weight,
-                doc_id=self.document_ids[self.document],
-                position=self.position,
-                feature_names=self.features.feature_names,
-                categories=self.features.categories,
-            )
-        if by != "query":
+            rows, grades = self.row, self.click.astype(np.float64)
+            columns = {
+                "group_sizes": self.sizes,
+                "query_weight": self.weight,
+                "doc_id": self.document_ids[self.document],
+                "position": self.position,
+            }
+        elif by == "query":
+            counts = self.counts()
+            rows = np.asarray(counts.row)
+            grades = counts.clicks / np.where(counts.impressions > 0, counts.impressions, 1.0)
+            columns = {
+                "qid": self.query_ids[counts.query],
+                "sample_weight": counts.impressions,
+                "doc_id": self.document_ids[counts.document],
+                "position": counts.position,
+            }
+        else:
             raise UsageError(f"by must be 'session' or 'query', not {quoted(by)}.")
-        counts = self.counts()
-        return RankingData.from_arrays(
-            self.features.X[np.asarray(counts.row)],
-            counts.clicks / np.where(counts.impressions > 0, counts.impressions, 1.0),
-            qid=self.query_ids[counts.query],
-            sample_weight=counts.impressions,
-            doc_id=self.document_ids[counts.document],
-            position=counts.position,
+        data = RankingData.from_arrays(
+            self.features.X[rows],
+            grades,
             feature_names=self.features.feature_names,
             categories=self.features.categories,
+            **columns,
         )
+        return replace(data, feature_ids=self.features.feature_ids)
 
     def merged(self) -> ClickLog:
         """Return the log without repeated sessions, weighted by the number of repetitions.

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -5,7 +7,7 @@ import pytest
 from cases import case, each
 
 from rankwright.data.click_log import ClickLog, Interleaving, concatenate_logs
-from rankwright.data.ranking_data import RankingData
+from rankwright.data.ranking_data import FeatureIds, RankingData
 from rankwright.errors import DataError, UsageError
 
 
@@ -183,6 +185,13 @@ def test_features_are_found_by_query_and_document_id(rows, features):
     rows["document"][3] = 7
     with pytest.raises(DataError, match=r"document '7' of query 'b' \(session 1\)"):
         ClickLog.from_arrays(**rows, features=features)
+
+
+@each("by", ["session", "query"])
+def test_the_data_of_a_log_has_the_numbering_of_its_features(rows, features, by):
+    numbered = replace(features, feature_ids=FeatureIds(0, True))
+    data = ClickLog.from_arrays(**rows, features=numbered).to_ranking_data(by)
+    assert data.feature_ids == FeatureIds(0, True)
 
 
 def test_a_log_becomes_data_by_session_or_by_query(rows, features):
