@@ -518,8 +518,8 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _MOST_NAMES = 12
 _NOUNS = {"qid": "query id", "doc_id": "document id"}
 _MEANINGS = {
-    "qid": ", which says which rows are ranked against each other, such as a search or a session",
-    "label": ", which says how good a row is for its query: 0 is bad, higher is better",
+    "qid": ", the rows ranked against each other, such as those of a search or a session",
+    "label": ", the relevance of a row to its query: 0 is bad, higher is better",
 }
 
 

@@ -160,8 +160,8 @@ def common_feature_ids(several: Iterable[FeatureIds | None]) -> FeatureIds | Non
     numberings = [ids for ids in several if ids is not None]
     if len({ids.first for ids in numberings}) > 1 and any(ids.is_inferred for ids in numberings):
         raise DataError(
-            "some parts were read with feature ids from 0 and others with ids from 1; read all "
-            "with the same zero_based=True or zero_based=False."
+            "the feature ids of the parts begin with 0 in one file and with 1 in another; read all "
+            "files with zero_based=True, or all with zero_based=False."
         )
     return numberings[0] if numberings else None
 

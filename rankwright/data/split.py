@@ -310,8 +310,8 @@ def load_fold(folder: Path, *, part: str | None = None, **options: Any) -> Ranki
     files = fold_files(folder)
     if part not in (*files, "all"):
         raise UsageError(
-            f"{folder} has {', '.join(file.name for file in files.values())}; name one of them, "
-            "or pass part='train', 'vali', 'test' or 'all'."
+            f"{folder} has {', '.join(file.name for file in files.values())}; choose with "
+            "part='train', 'vali', 'test' or 'all'."
         )
     paths = list(files.values()) if part == "all" else [files[str(part)]]
     return _joined(load_alike(paths, **options))

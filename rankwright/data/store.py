@@ -113,7 +113,7 @@ class Store:
         target = link_target(path)
         if target.is_dir():
             if any(target.iterdir()) and not is_store(target):
-                raise DataError(f"{target} is a folder but not a store, and is left as it is.")
+                raise DataError(f"{target} is a folder but not a store, and was not changed.")
         elif target.exists():
             raise DataError(f"{target} is a file; a store is a folder.")
         try:

@@ -198,7 +198,9 @@ def numbered(first, query, *, is_inferred=True):
 
 
 def test_concatenate_refuses_parts_whose_feature_ids_begin_with_0_and_with_1():
-    with pytest.raises(DataError, match="some parts were read with feature ids from 0 and others"):
+    with pytest.raises(
+        DataError, match="feature ids of the parts begin with 0 in one file and with 1"
+    ):
         concatenate([numbered(1, 7), numbered(0, 8)])
     parts = [numbered(1, 7, is_inferred=False), numbered(0, 8, is_inferred=False)]
     assert concatenate(parts).n_queries == 2  # as the caller asked

@@ -325,7 +325,7 @@ def test_of_a_fold_one_part_is_loaded_and_never_all_by_accident(tmp_path):
     (tmp_path / "train.txt").write_text(LETOR)
     (tmp_path / "vali.txt").write_text("1 qid:3 1:1 2:1 3:1\n")
     (tmp_path / "test.txt.gz").write_bytes(gzip.compress(b"1 qid:4 1:1\n"))
-    with pytest.raises(UsageError, match=r"has train\.txt, vali\.txt, test\.txt\.gz; name one"):
+    with pytest.raises(UsageError, match=r"has train\.txt, vali\.txt, test\.txt\.gz; choose"):
         rankwright.load(tmp_path)
     X = [[1.5, 2], [0.1, 3], [7, 8]]
     wanted = RankingData.from_arrays(X, [0, 2, 1], qid=[1, 1, 2])

@@ -63,7 +63,7 @@ def test_parts_with_different_numberings_of_features_are_refused(data, path):
         replace(data.select([q]), feature_ids=FeatureIds(first, True))
         for q, first in enumerate((1, 0))
     ]
-    with pytest.raises(DataError, match="some parts were read with feature ids from 0"):
+    with pytest.raises(DataError, match="feature ids of the parts begin with 0 in one file"):
         write_parts(path, parts)
     assert not path.exists()
 

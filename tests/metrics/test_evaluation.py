@@ -832,7 +832,11 @@ def test_a_run_beside_its_judgments_in_arrays():
         ({"z": {"d": 1}}, QRELS, "no query in common: the run has z, the judgments q1, q2, q4"),
         ({}, QRELS, "run is empty; give a file with lines"),
         ({"q1": ["d1"]}, QRELS, "the run, query 'q1' is of type list; give a mapping"),
-        ({"q1": {"d1": None}}, QRELS, "the run, query 'q1', document 'd1': the score None is not a"),
+        (
+            {"q1": {"d1": None}},
+            QRELS,
+            "the run, query 'q1', document 'd1': the score None is not a",
+        ),
         ({"q1": {"d1": "3"}}, QRELS, "query 'q1', document 'd1': the score '3' is not a number"),
         ({"q1": {"d1": np.nan}}, QRELS, "query 'q1', document 'd1': the score nan is not a number"),
         (RUN, {"q1": {"d1": np.inf}}, "query 'q1', document 'd1': the grade inf is not finite"),
