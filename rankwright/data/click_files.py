@@ -66,8 +66,12 @@ _USUAL_NAMES = {
 }
 """Column names of each role in lower case; users must be named by the caller."""
 _REQUIRED = ("session", "query", "document", "click")
-_OF_SESSION = ("query", "time", "weight", "user")
+_OF_SESSION = ("query", "time", "user", "weight")
 _IDS = ("session", "query", "document", "user")
+_SUFFIXES = {
+    **{suffix: kind for kind in _TABLES for suffix in registry.EXTENSIONS[kind]},
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
 _OPTIONS = {
     **dict.fromkeys((*_TABLES, "jsonl"), tuple(_USUAL_NAMES)),
     "ubi": ("events", "actions", "user"),
@@ -108,7 +112,12 @@ def load_log(
     ClickLog(2 sessions, 4 impressions, 2 clicks, 1 query, 2 documents, positions up to 2)
     """
     refuse_address(path)
-    name = format or _format_of(path)
+    name = format or _SUFFIXES.get(plain_suffix(path))
+    if name is None:
+        raise UsageError(
+            f"{path} has no file extension of a click log; name the format (format=..., "
+            f"--format): {', '.join(_OPTIONS)}."
+        )
     if name not in _OPTIONS:
         raise UsageError(registry.unknown("format of click logs", name, _OPTIONS))
     for option in options:
@@ -148,7 +157,7 @@ def save_log(log: ClickLog, path: str | Path) -> None:
     """
     kind = written_format(path)
     if kind == "jsonl":
-        _write_lines(json_lines(log), path)
+        _write_lines(log, path)
         return
     session = log.session_of_impression()
     columns: dict[str, AnyArray] = {
@@ -158,7 +167,7 @@ def save_log(log: ClickLog, path: str | Path) -> None:
         "position": log.position,
         "click": log.click.astype(np.int8),
     }
-    for name in ("time", "user", "weight"):
+    for name in _OF_SESSION[1:]:
         values = getattr(log, name)
         if values is not None:
             columns[name] = values[session]
@@ -180,49 +189,44 @@ def save_lists(log: ClickLog, path: str | Path) -> None:
     The format of standard output (``-``) is JSON lines.
     """
     if str(path) == "-" or written_format(path) == "jsonl":
-        _write_lines(json_lines(log, clicks=False), path)
+        _write_lines(log, path, clicks=False)
     else:
         save_log(log, path)
 
 
 def written_format(path: str | Path) -> str:
-    """Return the format for writing a file, determined by its name."""
-    try:
-        name = _format_of(path)
-    except UsageError:
-        name = ""
-    if name != "jsonl" and name not in _TABLES:
+    """Return the format for writing a file, determined by its suffix."""
+    name = _SUFFIXES.get(plain_suffix(path))
+    if name is None:
         raise UsageError(
             f"{path}: click logs are written as .csv, .tsv, .parquet, .arrow or .jsonl."
         )
     return name
 
 
-def _write_lines(lines: Iterable[str], path: str | Path) -> None:
+def _write_lines(log: ClickLog, path: str | Path, *, clicks: bool = True) -> None:
     with open_target(path) as stream:
-        for line in lines:
+        for line in json_lines(log, clicks=clicks):
             stream.write(line.encode())
 
 
 def json_lines(log: ClickLog, *, clicks: bool = True) -> Iterator[str]:
     """Yield a line of JSON for each session, optionally without its clicks."""
-    lists = {"documents": log.document_ids[log.document], "positions": log.position}
-    if clicks:
-        lists["clicks"] = log.click.astype(np.int8)
-    optional = {"propensities": log.propensity, "teams": log.team, "credits": log.credit}
-    lists |= {name: values for name, values in optional.items() if values is not None}
-    scalars = {
-        name: values
-        for name in ("time", "user", "weight")
-        if (values := getattr(log, name)) is not None
+    columns = {"document": log.document_ids[log.document], "click": log.click.astype(np.int8)}
+    lists = {
+        name: columns.get(role, getattr(log, role))
+        for name, role in _LISTS.items()
+        if clicks or role != "click"
     }
+    scalars = {"query": log.query_ids[log.query], **{n: getattr(log, n) for n in _OF_SESSION[1:]}}
     how = {} if log.interleaving is None else {"interleaving": log.interleaving.to_dict()}
     for session in range(log.n_sessions):
-        impressions = slice(int(log.indptr[session]), int(log.indptr[session + 1]))
-        line = {"session": session, "query": _plain(log.query_ids[log.query[session]])}
-        line |= {name: _plain(values[session]) for name, values in scalars.items()}
-        line |= {name: values[impressions].tolist() for name, values in lists.items()}
-        yield json.dumps(line | how, default=str, ensure_ascii=False) + "\n"
+        here = slice(int(log.indptr[session]), int(log.indptr[session + 1]))
+        line = {name: _plain(v[session]) for name, v in scalars.items() if v is not None}
+        line |= {name: v[here].tolist() for name, v in lists.items() if v is not None}
+        yield (
+            json.dumps({"session": session, **line, **how}, default=str, ensure_ascii=False) + "\n"
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -230,19 +234,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _format_of(path: str | Path) -> str:
-    formats = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    for kind in ("parquet", "arrow"):
-        formats |= dict.fromkeys(registry.EXTENSIONS[kind], kind)
-    name = formats.get(plain_suffix(path))
-    if name is None:
-        raise UsageError(
-            f"{path} has no file extension of a click log; name the format (format=..., "
-            f"--format): {', '.join(_OPTIONS)}."
-        )
-    return name
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -256,7 +247,13 @@ def _read_table(kind: str, path: str | Path, options: Mapping[str, str | None]) 
         return _log_of_rows(column, roles)
 
 
-def _roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str, str]:
+def _roles(
+    names: Sequence[str], options: Mapping[str, str | None], *, has_sessions: bool = False
+) -> dict[str, str]:
+    """Return role -> name of columns of impressions, or of keys of sessions."""
+    if has_sessions:
+        usual_names = {role: _USUAL_NAMES[role] for role in _OF_SESSION}
+        return match_columns(names, usual_names, options, required=("query",))
     roles = match_columns(names, _USUAL_NAMES, options, required=_REQUIRED)
     return roles | interleaving_columns(names)
 
@@ -335,14 +332,14 @@ class Report(msgspec.Struct):
 
 _LISTS = {
     "documents": "document",
-    "clicks": "click",
     "positions": "position",
+    "clicks": "click",
     "propensities": "propensity",
     "teams": "team",
     "credits": "credit",
 }
 """The arguments of `ClickLog.from_arrays` for lists of a session."""
-_VALUES = ("query", "time", "weight", "user", "interleaving")
+_VALUES = (*_OF_SESSION, "interleaving")
 
 
 def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
@@ -352,12 +349,12 @@ def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
     with naming(path):
         for number, line in _objects(path):
             if isinstance(line.get("clicked"), list) and "query" not in line:
-                fields = line | {"line": number}
-                reports.append(as_struct(fields, Report, path, number, "a report of clicks"))
+                line["line"] = number
+                reports.append(as_struct(line, Report, path, number, "a report of clicks"))
                 continue
             if not roles:
                 has_sessions = isinstance(line.get("documents"), list)
-                roles = (_session_roles if has_sessions else _roles)(list(line), options)
+                roles = _roles(list(line), options, has_sessions=has_sessions)
             if has_sessions:
                 sessions.append(_session(line, roles, path, number))
             else:
@@ -368,11 +365,6 @@ def _read_json(path: str | Path, options: Mapping[str, str | None]) -> ClickLog:
         log = _log_of_rows(partial(_column, rows), roles)
         _refuse_repeated([session for session, _ in groupby(row[roles["session"]] for row in rows)])
         return log
-
-
-def _session_roles(names: Sequence[str], options: Mapping[str, str | None]) -> dict[str, str]:
-    usual_names = {role: _USUAL_NAMES[role] for role in _OF_SESSION}
-    return match_columns(names, usual_names, options, required=("query",))
 
 
 def _objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from rankwright.core.checks import ArraySpec, check_arrays
 from rankwright.core.dtypes import as_array, as_float_vector, as_vector
-from rankwright.core.jit import kernel
-from rankwright.core.kernels import hash_step
 from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.content import mix_bits
 from rankwright.data.frames import FrameColumns, checked_ids, columns_of_frame
 from rankwright.data.ranking_data import (
     RankingData,
@@ -52,49 +51,6 @@ _SPECS = (
     ArraySpec("team", "int16", ("impressions",), low=-1, optional=True),
     ArraySpec("credit", "float64", ("impressions", "credits"), optional=True),
 )
-
-
-# --- kernels ---------------------------------------------------------------------------------
-
-
-@kernel
-def _hash_sessions(indptr, query, document, position, click, out):
-    """Write a hash of each session: query, documents, positions and clicks."""
-    for s in range(len(query)):
-        state = hash_step(np.uint64(0), query[s])
-        for i in range(indptr[s], indptr[s + 1]):
-            state = hash_step(state, document[i])
-            state = hash_step(state, 2 * position[i] + click[i])
-        out[s] = state
-
-
-@kernel
-def _same_session(s, t, indptr, query, document, position, click):
-    """Return whether two sessions are equal."""
-    size = indptr[s + 1] - indptr[s]
-    if query[s] != query[t] or indptr[t + 1] - indptr[t] != size:
-        return False
-    for k in range(size):
-        i, j = indptr[s] + k, indptr[t] + k
-        if document[i] != document[j] or position[i] != position[j] or click[i] != click[j]:
-            return False
-    return True
-
-
-@kernel
-def _name_first(order, hashes, indptr, query, document, position, click, first):
-    """Write the first equal session of each session; ``order`` sorts sessions by their hashes."""
-    head = -1
-    for place in range(len(order)):
-        s = order[place]
-        equal = (
-            head >= 0
-            and hashes[s] == hashes[head]
-            and _same_session(s, head, indptr, query, document, position, click)
-        )
-        if not equal:
-            head = s
-        first[s] = head
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -450,13 +406,6 @@ class ClickLog:
         if "position" not in named and "position" in column:
             named["position"] = "position"
         named |= interleaving_columns(column)
-        return cls.from_columns(column, named, features=features)
-
-    @classmethod
-    def from_columns(
-        cls, column: Any, named: dict[str, str], *, features: RankingData | None = None
-    ) -> ClickLog:
-        """Build from the function ``column`` of names, and the name of each role."""
         ids = {"session": "session id", "query": "query id", "document": "document id"}
         arrays = {
             role: checked_ids(column(name), name, ids[role]) if role in ids else column(name)
@@ -628,30 +577,35 @@ class ClickLog:
         """
         if self.features is None or self.row is None:
             raise DataError("the log has no features; add them with log.with_features(data).")
+        columns: dict[str, Any]
         if by == "session":
-            return RankingData.from_arrays(
-                self.features.X[self.row],
-                self.click,
-                group_sizes=self.sizes,
-                query_weight=self.weight,
-                doc_id=self.document_ids[self.document],
-                position=self.position,
-                feature_names=self.features.feature_names,
-                categories=self.features.categories,
-            )
-        if by != "query":
+            rows, grades = self.row, self.click.astype(np.float64)
+            columns = {
+                "group_sizes": self.sizes,
+                "query_weight": self.weight,
+                "doc_id": self.document_ids[self.document],
+                "position": self.position,
+            }
+        elif by == "query":
+            counts = self.counts()
+            rows = np.asarray(counts.row)
+            grades = counts.clicks / np.where(counts.impressions > 0, counts.impressions, 1.0)
+            columns = {
+                "qid": self.query_ids[counts.query],
+                "sample_weight": counts.impressions,
+                "doc_id": self.document_ids[counts.document],
+                "position": counts.position,
+            }
+        else:
             raise UsageError(f"by must be 'session' or 'query', not {quoted(by)}.")
-        counts = self.counts()
-        return RankingData.from_arrays(
-            self.features.X[np.asarray(counts.row)],
-            counts.clicks / np.where(counts.impressions > 0, counts.impressions, 1.0),
-            qid=self.query_ids[counts.query],
-            sample_weight=counts.impressions,
-            doc_id=self.document_ids[counts.document],
-            position=counts.position,
+        data = RankingData.from_arrays(
+            self.features.X[rows],
+            grades,
             feature_names=self.features.feature_names,
             categories=self.features.categories,
+            **columns,
         )
+        return replace(data, feature_ids=self.features.feature_ids)
 
     def merged(self) -> ClickLog:
         """Return the log without repeated sessions, weighted by the number of repetitions.
@@ -660,16 +614,18 @@ class ClickLog:
         no times, users, propensities and interleaving. Click models based on counts have the same
         fit on the result as on the log.
         """
-        content = self.indptr, self.query, self.document, self.position, self.click
-        hashes = np.empty(self.n_sessions, np.uint64)
-        _hash_sessions(*content, hashes)
-        first_equal = np.empty(self.n_sessions, np.int64)
-        _name_first(np.argsort(hashes, kind="stable"), hashes, *content, first_equal)
-        first, number = np.unique(first_equal, return_inverse=True)
+        # Positions increase within a session, so the sum of its hashed impressions identifies it.
+        impressions = self.document.astype(np.uint64) << np.uint64(32)
+        impressions |= (2 * self.position + self.click).astype(np.uint64)
+        sums = np.append(np.zeros(1, np.uint64), np.cumsum(mix_bits(impressions)))
+        hashes = mix_bits(~self.query.astype(np.uint64))
+        hashes += sums[self.indptr[1:]] - sums[self.indptr[:-1]]
+        _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
         weight = np.ones(self.n_sessions) if self.weight is None else self.weight
         omitted = ("time", "user", "propensity", "team", "credit", "interleaving")
-        sessions = self._replace(**dict.fromkeys(omitted)).select(first)
-        return sessions._replace(weight=_sums(number, weight, len(first)))
+        sessions = self._replace(**dict.fromkeys(omitted)).select(first[order])
+        return sessions._replace(weight=_sums(number, weight, len(first))[order])
 
 
 FIELDS = tuple(field.name for field in fields(ClickLog))

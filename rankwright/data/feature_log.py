@@ -127,20 +127,6 @@ class FeatureLog:
         judged.warn(display_name(path), reader.n_partial)
         return _joined(documents, matrices, columns, fill, judged.judgments)
 
-    def names(self, path: str | Path) -> list[str]:
-        """Return the features of the first document of a log."""
-        for response in _Reader(str(path)).responses():
-            for document in response.documents:
-                return list(document.features)
-        return []
-
-    def write(self, data: RankingData, path: str | Path) -> None:  # noqa: ARG002
-        """Refuse: engines write feature logs."""
-        raise UsageError(
-            f"{path}: feature logs are read, not written; write a table (.csv, .parquet), LETOR "
-            "text (.txt) or a .store."
-        )
-
 
 # --- JSON values -----------------------------------------------------------------------------
 
@@ -511,18 +497,15 @@ def _some(queries: Sequence[str]) -> str:
     return ", ".join(queries[:_MOST_NAMED]) + (", ..." if len(queries) > _MOST_NAMED else "")
 
 
-_feature_log = FeatureLog()
 FEATURE_LOG = Format(
     description=(
         "Logged features of Elasticsearch, OpenSearch, Solr and Vespa, with a judgment list."
     ),
     extensions=EXTENSIONS["feature_log"],
-    read=_feature_log.read,
+    read=FeatureLog().read,
     read_options=(
         *("judgments", "queries", "features", "log", "doc_id", "unjudged", "absent", "dtype"),
         "grades",
     ),
-    write=_feature_log.write,
-    column_names=_feature_log.names,
     holds=frozenset({"doc_id", "qid", "feature_names", "query_weight"}),
 )

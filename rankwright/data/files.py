@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,37 +66,25 @@ def load_documents(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    feature_names: Sequence[str] | None = None,
-    n_features: int | None = None,
-    qid_column: str | None = None,
-    zero_based: bool | None = None,
     **options: Any,
 ) -> RankingData:
     """Read documents to be ranked. As `load`, but grades are not required.
 
     Parameters
     ----------
-    feature_names
-        Features of the model. Only these columns of a table are read. Names ``f1`` to ``fd``, which
-        unnamed features have, are used only if the table has all of them.
-    n_features
-        Number of features of a model without feature names.
-    qid_column
-        Column of query ids in the model's training data; used if the table has it and ``qid`` is
-        not given.
-    zero_based
-        Whether the feature ids of the model's training data start at 0; used for LETOR text if it
-        is not None.
-    path, format, **options
+    path, format
         As for `load`.
+    **options
+        What the model knows of its training data, and options of the format's reader:
+
+        - ``feature_names``: features of the model. Only these columns of a table are read. Names
+          ``f1`` to ``fd``, which unnamed features have, are used only if the table has all of them.
+        - ``n_features``: number of features of a model without feature names.
+        - ``qid_column``: column of query ids; used if the table has it and ``qid`` is not given.
+        - ``zero_based``: whether feature ids start at 0; used for LETOR text if it is not None.
     """
     refuse_address(path)
-    options = model_options(path, format, options, qid_column=qid_column, zero_based=zero_based)
-    if _has_no_format(path, format):
-        return load(path, **options)
-    name = format or format_of(path)
-    options = _for_documents(format_named(name), path, feature_names, n_features, options)
-    return load(path, format=name, **options)
+    return load(path, format=format, **_document_options(path, format, **options))
 
 
 def model_options(
@@ -112,11 +101,13 @@ def model_options(
     unknown before reading, so the model's column is expected there. LETOR text gets the numbering
     of the features.
     """
-    if zero_based is not None and "zero_based" not in options and _is_letor(path, format):
+    name = None if _has_no_format(path, format) else format or format_of(path)
+    is_letor = name == "letor" or (format is None and _is_fold(path))
+    if is_letor and zero_based is not None and "zero_based" not in options:
         return {**options, "zero_based": zero_based}
-    if qid_column is None or "qid" in options or _has_no_format(path, format):
+    if qid_column is None or "qid" in options or name is None:
         return options
-    file_format = format_named(format or format_of(path))
+    file_format = format_named(name)
     if "qid" not in file_format.read_options or file_format.column_names is None:
         return options
     if Path(path).is_file() and qid_column not in file_format.column_names(path):
@@ -136,45 +127,22 @@ def document_parts(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
-    feature_names: Sequence[str] | None = None,
-    n_features: int | None = None,
-    qid_column: str | None = None,
-    zero_based: bool | None = None,
     **options: Any,
 ) -> DocumentParts:
-    """Read documents to be ranked in parts.
+    """Read documents to be ranked in parts, with the options of `load_documents`.
 
     Stores, Parquet and Arrow files are read in parts of bounded size. Text, and tables in which the
     rows of a query are not adjacent, are read as one part.
-
-    Parameters
-    ----------
-    path, format, feature_names, n_features, qid_column, zero_based, **options
-        As for `load_documents`.
     """
     refuse_address(path)
-
-    def read_all() -> RankingData:
-        return load_documents(
-            path,
-            format=format,
-            feature_names=feature_names,
-            n_features=n_features,
-            qid_column=qid_column,
-            zero_based=zero_based,
-            **options,
-        )
-
+    read_all = partial(load_documents, path, format=format, **options)
     if not _has_no_format(path, format) and Path(path).exists() and not Path(path).is_fifo():
         name = format or format_of(path)
         file_format = format_named(name)
         if file_format.read_parts is not None and file_format.row_count is not None:
             rows = file_format.row_count(path)
-            options = model_options(
-                path, name, options, qid_column=qid_column, zero_based=zero_based
-            )
-            options = _for_documents(file_format, path, feature_names, n_features, options)
-            check_options(name, "read", options, file_format.read_options)
+            options = _document_options(path, name, **options)
+            check_options(name, "read", options)
             parts = iter(()) if rows == 0 else file_format.read_parts(path, **options)
             return DocumentParts(rows or None, _parts_or(read_all, parts))
     return DocumentParts(None, _parts_or(read_all, iter(())))
@@ -189,27 +157,29 @@ def _parts_or(
     yield from parts
 
 
-def _is_letor(path: str | Path, format: str | None) -> bool:  # noqa: A002
-    if format is None and _is_fold(path):
-        return True
-    return not _has_no_format(path, format) and (format or format_of(path)) == "letor"
-
-
-def _for_documents(
-    file_format: Format,
+def _document_options(
     path: str | Path,
-    feature_names: Sequence[str] | None,
-    n_features: int | None,
-    options: dict[str, Any],
+    format: str | None,  # noqa: A002
+    *,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+    qid_column: str | None = None,
+    zero_based: bool | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Return reader options that select the model's features and do not require grades."""
+    options = model_options(path, format, options, qid_column=qid_column, zero_based=zero_based)
+    if _has_no_format(path, format):
+        return options
+    file_format = format_named(format or format_of(path))
     if "grades" in file_format.read_options:
         options = {"grades": False, **options}
-    if "features" in file_format.read_options and file_format.column_names is not None:
+    if "features" in file_format.read_options:
         names = default_names(n_features or 0) if feature_names is None else tuple(feature_names)
-        has_names = names != default_names(len(names))
-        is_file = bool(names) and Path(path).is_file()
-        if has_names or (is_file and {*names} <= {*file_format.column_names(path)}):
+        is_used = names != default_names(len(names))
+        if names and not is_used and file_format.column_names is not None and Path(path).is_file():
+            is_used = {*names} <= {*file_format.column_names(path)}
+        if is_used:
             options = {"features": list(names), **options}
     return options
 
@@ -231,8 +201,9 @@ def save(data: RankingData, path: str | Path, *, format: str | None = None, **op
     """
     name = format or format_of(path, for_writing=True)
     file_format = format_named(name)
-    check_options(name, "write", options, file_format.write_options)
+    check_options(name, "write", options)
     _warn_of_loss(data, name, file_format)
+    assert file_format.write is not None
     file_format.write(data, path, **options)
 
 
@@ -265,7 +236,7 @@ def save_parts(
     20
     """
     name = format or format_of(path, for_writing=True)
-    check_options(name, "write", options, format_named(name).write_options)
+    check_options(name, "write", options)
     if format_named(name).open_writer is None:
         raise UsageError(f"format '{name}' is not written part by part; write a .store first.")
     return _write_parts(parts, "parts", path, name, options)
@@ -309,8 +280,8 @@ def convert(
     if reader is not None and from_name is not None:
         for option in {*options} & {*writer.write_options} - {*reader.read_options}:
             for_writer.setdefault(option, options.pop(option))
-        check_options(from_name, "read", options, reader.read_options)
-    check_options(to_name, "write", for_writer, writer.write_options)
+        check_options(from_name, "read", options)
+    check_options(to_name, "write", for_writer)
     # A pipe cannot be read again if its parts do not fit together.
     is_readable_twice = str(source) != "-" and not Path(source).is_fifo()
     if is_readable_twice and reader and reader.read_parts and writer.open_writer:

@@ -6,11 +6,11 @@ group ``rankwright.formats``. `rankwright.data.files` reads and writes files in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rankwright import registry
 from rankwright.data.ranking_data import RankingData
@@ -30,7 +30,7 @@ class Format:
         File suffixes in lower case.
     read : callable
         ``read(path, **options)`` returns a `RankingData`.
-    write : callable
+    write : callable, optional
         ``write(data, path, **options)`` writes a file.
     read_options, write_options : tuple of str
         Names of the options of ``read`` and ``write``.
@@ -72,7 +72,7 @@ class Format:
     description: str
     extensions: tuple[str, ...]
     read: Callable[..., RankingData]
-    write: Callable[..., None]
+    write: Callable[..., None] | None = None
     read_options: tuple[str, ...] = ()
     write_options: tuple[str, ...] = ()
     holds: frozenset[str] = frozenset({"doc_id", "qid"})
@@ -151,8 +151,15 @@ def _formats() -> Iterator[tuple[str, Format]]:
             yield name, registered
 
 
-def check_options(name: str, verb: str, options: Iterable[str], known: Collection[str]) -> None:
-    """Raise an error if an option is not among the ``known`` options of format ``name``."""
+def check_options(name: str, verb: Literal["read", "write"], options: Iterable[str]) -> None:
+    """Raise an error if format ``name`` cannot be written or does not have an option."""
+    file_format = format_named(name)
+    if verb == "write" and file_format.write is None:
+        raise UsageError(
+            f"format '{name}' is read, not written; write LETOR text (.txt), a table (.csv, "
+            ".parquet) or a .store."
+        )
+    known = file_format.read_options if verb == "read" else file_format.write_options
     for option in options:
         if option not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
@@ -161,6 +168,5 @@ def check_options(name: str, verb: str, options: Iterable[str], known: Collectio
 
 def read_file(path: str | Path, name: str, **options: Any) -> RankingData:
     """Read a file in the format ``name``."""
-    file_format = format_named(name)
-    check_options(name, "read", options, file_format.read_options)
-    return file_format.read(path, **options)
+    check_options(name, "read", options)
+    return format_named(name).read(path, **options)

@@ -85,20 +85,16 @@ def arrays_of_frame(
         Mapping from optional roles (see ``ROLES``) to columns.
     """
     table = _as_table(frame)
-    columns = dict(columns or {})
-    for role in columns:
+    for role in columns or ():
         if role not in ROLES:
             raise UsageError(unknown("column role", role, ROLES))
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    named = [name for name in (qid, label, *columns.values(), *dropped) if name is not None]
-    for name in [*named, *(features or [])]:
-        if name not in table.columns:
-            raise DataError(unknown("column", name, table.columns))
+    specified = {**dict.fromkeys(USUAL_NAMES, ""), "qid": qid, "label": label or ""}
+    roles, names = choose_columns(
+        table.columns, specified | dict(columns or {}), features=features, drop=drop
+    )
     if features is None:
-        features = [name for name in table.columns if name not in named]
-        refuse_roles_as_features(features)
-    roles = {"qid": qid, **({} if label is None else {"label": label}), **columns}
-    return arrays_of_columns(FrameColumns(table), roles, features)
+        refuse_roles_as_features(names)
+    return arrays_of_columns(FrameColumns(table), roles, names)
 
 
 def arrays_of_columns(
@@ -298,14 +294,19 @@ def feature_matrix(
     """
     categories = categories or {}
     not_numeric: dict[str, Any] = {}
-    dtypes = set()
-    for name in features:
+    is_coded = all(name in categories for name in features)
+    X = np.empty((rows, len(features)), np.float64 if is_coded else np.float32)
+    for number, name in enumerate(features):
         if name in categories:
+            X[:, number] = _codes_of(column, name, categories[name])
             continue
         values = column(name)
-        dtypes.add(values.dtype)
         if (row := _first_not_number(values)) is not None:
             not_numeric[name] = values.tolist()[row]
+        elif not not_numeric:
+            if X.dtype == np.float32 and values.dtype != np.float32:
+                X = X.astype(np.float64) if number else np.empty(X.shape)
+            X[:, number] = values
     if not_numeric:
         examples = ", ".join(
             f"{quoted(name)} (it holds {brief(value)})" for name, value in not_numeric.items()
@@ -321,10 +322,6 @@ def feature_matrix(
             f"or leave these out with drop={list(not_numeric)} "
             f"(--read drop={','.join(not_numeric)})."
         )
-    X = np.empty((rows, len(features)), np.float32 if dtypes == {np.dtype("f4")} else np.float64)
-    for number, name in enumerate(features):
-        coded = name in categories
-        X[:, number] = _codes_of(column, name, categories[name]) if coded else column(name)
     return X
 
 
@@ -434,19 +431,6 @@ def ids_of_text(values: Sequence[str] | AnyArray) -> AnyArray:
 # --- ranking data to frames ------------------------------------------------------------------
 
 
-def frame_of_data(
-    data: RankingData, backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
-) -> Any:
-    """Return ranking data as a frame with columns ``qid``, ``label``, optional roles and features.
-
-    Parameters
-    ----------
-    backend
-        ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-    """
-    return frame_of_columns(columns_of_data(data), backend)
-
-
 def frame_of_columns(
     columns: Mapping[str, Any], backend: Literal["pandas", "polars", "pyarrow"] = "pandas"
 ) -> Any:
@@ -534,8 +518,8 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _MOST_NAMES = 12
 _NOUNS = {"qid": "query id", "doc_id": "document id"}
 _MEANINGS = {
-    "qid": ", which says which rows are ranked against each other, such as a search or a session",
-    "label": ", which says how good a row is for its query: 0 is bad, higher is better",
+    "qid": ", the rows ranked against each other, such as those of a search or a session",
+    "label": ", the relevance of a row to its query: 0 is bad, higher is better",
 }
 
 
@@ -746,16 +730,6 @@ class CategoryColumn:
     codes: AnyArray
     categories: Categories
 
-    @property
-    def dtype(self) -> Any:
-        """The type of the values."""
-        return np.dtype(object)
-
-    def tolist(self) -> list[Any]:
-        """Return the values, or None if a value is missing."""
-        values: list[Any] = self.categories.column(self.codes).tolist()
-        return values
-
     def to_native(self, backend: str) -> Any:
         """Return a column of the type category of pandas, polars or pyarrow."""
         values, codes = list(self.categories.values), self.categories.whole(self.codes)
@@ -765,7 +739,8 @@ class CategoryColumn:
             return native.Series(native.Categorical.from_codes(codes, values, ordered=ordered))
         if backend == "polars":
             text = all(isinstance(value, str) for value in values)
-            return native.Series(self.tolist(), dtype=native.Enum(values) if text else None)
+            plain = self.categories.column(self.codes).tolist()
+            return native.Series(plain, dtype=native.Enum(values) if text else None)
         return native.DictionaryArray.from_arrays(
             native.array(codes.astype(np.int32), mask=codes < 0),
             native.array(values),

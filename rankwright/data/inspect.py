@@ -24,10 +24,10 @@ from scipy.special import bdtrc, gammaln
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.content import mix_bits
-from rankwright.data.ranking_data import RankingData, parts_of
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import quoted
 
-_BLOCK = 1 << 16  # values that are hashed together
+_BLOCK = 1 << 17  # values that are hashed together
 _EXAMPLES = 5
 _MOST_GRADES = 50
 _SIGNIFICANCE = 1.0 / 3000.0  # of the test for sorted rows
@@ -61,7 +61,7 @@ def inspect(data: Inspectable) -> Profile:
             rows = np.isin(hashes, other_hashes) & (hashes != 0)
             examples = tuple(shared[:_EXAMPLES])
             overlaps.append(Overlap(other, name, len(shared), examples, int(rows.sum())))
-        previous.append((name, ids, np.unique(hashes)))
+        previous.append((name, ids, hashes))
     return Profile(tuple(profiles), tuple(overlaps))
 
 
@@ -112,25 +112,25 @@ def _features(data: RankingData) -> tuple[dict[str, Any], AnyArray]:
     of_feature, of_row = _multipliers(d), _multipliers(n)
     values = data.X.nnz if sparse.issparse(data.X) else n * d
     hashes: list[AnyArray] = []
-    row = 0
-    for part in parts_of(data, rows=max(1, _BLOCK * n // max(values, 1))):
-        X: Any = part.X
-        end = row + part.n_documents
+    query = data.query_of_row()
+    same_query = query[1:] == query[:-1]
+    rows = max(1, _BLOCK * n // max(values, 1))
+    for start in range(0, n, rows):
+        X: Any = data.X[start : start + rows + 1]  # and the next row, to compare with it
         if isinstance(X, np.ndarray):
             mixed: Any = _mix(X)
             smallest, largest = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-            gaps += np.isnan(X).sum(axis=0)
+            gaps += np.isnan(X[:rows]).sum(axis=0)
         else:
             mixed = sparse.csr_array((_mix(X.data), X.indices, X.indptr), X.shape)
             smallest, largest = (m(axis=0).toarray().ravel() for m in (X.nanmin, X.nanmax))
-            gaps += np.bincount(X.indices[np.isnan(X.data)], minlength=d)
+            stored = X[:rows]
+            gaps += np.bincount(stored.indices[np.isnan(stored.data)], minlength=d)
         low, high = np.fmin(low, smallest), np.fmax(high, largest)
-        hashes.append(mixed @ of_feature)
-        columns += mixed.T @ of_row[row:end]
-        query = part.query_of_row()
-        same_query = np.flatnonzero(query[1:] == query[:-1])
-        varies |= (mixed[same_query] != mixed[same_query + 1]).sum(axis=0) > 0
-        row = end
+        differs = mixed[1:] != mixed[:-1]
+        varies |= differs[same_query[start : start + rows]].sum(axis=0) > 0
+        hashes.append(mixed[:rows] @ of_feature)
+        columns += mixed[:rows].T @ of_row[start : start + rows]
     constant = ((low == high) & (gaps == 0)) | (gaps == n)
     label: list[Label] = list(data.feature_names or range(1, d + 1))
 

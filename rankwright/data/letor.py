@@ -24,11 +24,10 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Literal, NoReturn
 
 import msgspec
@@ -60,7 +59,32 @@ _LIMIT = {"float64": np.inf, "float32": 2.0**128 - 2.0**103}  # which float32 ro
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of `Letor.read`; invalid values raise `UsageError`."""
+    """Options of `Letor.read`; invalid values raise `UsageError`.
+
+    Parameters
+    ----------
+    dtype
+        Type of the features: float64 or float32.
+    zero_based
+        Whether feature ids start at 0 (True) or 1 (False). By default they start at 0 if the file
+        has a feature with id 0.
+    absent
+        Value of features that a line omits: ``"zero"`` or ``"missing"`` (NaN).
+    sparse
+        CSR (True) or dense (False). By default dense, unless there are more than 256 features and
+        less than 20 % of the values are not 0. CSR omits zeros.
+    n_features
+        Number of features, if the file may lack the last ones.
+    lists
+        ``"by_id"`` joins all rows with the same query id. With ``"adjacent"`` only adjacent rows
+        are one list, as in RankLib.
+    group_sizes
+        Number of rows of each query, for a file without ``qid:``.
+    grades
+        If False, lines may begin with ``qid:``, for documents that are only ranked.
+    n_jobs
+        Number of threads; None uses all cores.
+    """
 
     dtype: Literal["float64", "float32"] = "float64"
     zero_based: bool | Literal["auto"] = "auto"
@@ -80,7 +104,8 @@ class ReadOptions:
             "sparse": (None, True, False),
             "lists": ("by_id", "adjacent"),
         }
-        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
+        with suppress(TypeError):
+            object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(
@@ -95,71 +120,16 @@ class ReadOptions:
             object.__setattr__(self, "group_sizes", checked_sizes(self.group_sizes))
 
 
-def _dtype_name(dtype: object) -> str:
-    try:
-        return np.dtype(dtype).name  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        return str(dtype)
-
-
 class Letor:
     """LETOR and svmlight text files with ``qid:``, plain or compressed."""
 
     @staticmethod
-    def read(
-        path: str | Path,
-        *,
-        dtype: Literal["float64", "float32"] = "float64",
-        zero_based: bool | Literal["auto"] = "auto",
-        absent: Literal["zero", "missing"] = "zero",
-        sparse: bool | None = None,
-        n_features: int | None = None,
-        lists: Literal["by_id", "adjacent"] = "by_id",
-        group_sizes: Any = None,
-        grades: bool = True,
-        n_jobs: int | None = None,
-    ) -> RankingData:
-        """Read a file (``-`` is standard input).
-
-        Parameters
-        ----------
-        dtype
-            Type of the features: float64 or float32.
-        zero_based
-            Whether feature ids start at 0 (True) or 1 (False). By default they start at 0 if the
-            file has a feature with id 0.
-        absent
-            Value of features that a line omits: ``"zero"`` or ``"missing"`` (NaN).
-        sparse
-            CSR (True) or dense (False). By default dense, unless there are more than 256 features
-            and less than 20 % of the values are not 0. CSR omits zeros.
-        n_features
-            Number of features, if the file may lack the last ones.
-        lists
-            ``"by_id"`` joins all rows with the same query id. With ``"adjacent"`` only adjacent
-            rows are one list, as in RankLib.
-        group_sizes
-            Number of rows of each query, for a file without ``qid:``.
-        grades
-            If False, lines may begin with ``qid:``, for documents that are only ranked.
-        n_jobs
-            Number of threads; None uses all cores.
-        """
-        options = ReadOptions(
-            dtype=dtype,
-            zero_based=zero_based,
-            absent=absent,
-            sparse=sparse,
-            n_features=n_features,
-            lists=lists,
-            group_sizes=group_sizes,
-            grades=grades,
-            n_jobs=n_jobs,
-        )
-        file = _File(path, options)
+    def read(path: str | Path, **options: Any) -> RankingData:
+        """Read a file (``-`` is standard input) with the options of `ReadOptions`."""
+        file = _File(path, ReadOptions(**options))
         rows = file.parse(file.chunks, file.counts)
         file.refuse_empty()
-        return file.to_ranking_data(rows, options.group_sizes, all(map(_is_int64, rows.ids)))
+        return file.to_ranking_data(rows, all(map(_is_int64, rows.ids)))
 
     @staticmethod
     def read_parts(
@@ -168,7 +138,7 @@ class Letor:
         """Yield a file larger than memory in parts of whole queries, of one number of features.
 
         The text is read twice, first to find the number of features. A query with rows in two
-        parts is an error.
+        parts is an error. A file without query ids is one part.
 
         Parameters
         ----------
@@ -180,6 +150,8 @@ class Letor:
         if part_bytes < 1:
             raise UsageError(f"part_bytes must be 1 or more, not {part_bytes}.")
         file = _File(path, ReadOptions(**options))
+        if file.options.group_sizes is not None:
+            part_bytes = len(file.text)
         yield from _parts(file, part_bytes)
         file.refuse_empty()  # last, because an error in a line says more
 
@@ -204,15 +176,17 @@ class Letor:
         zero_based
             Whether feature ids start at 0 instead of 1.
         """
-        with LetorWriter(path, zeros=zeros, zero_based=zero_based) as writer:
+        with Letor.open_writer(path, zeros=zeros, zero_based=zero_based) as writer:
             writer.append(data)
 
     @staticmethod
+    @contextmanager
     def open_writer(
         path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
-    ) -> LetorWriter:
-        """Return a context manager with ``append`` to write queries; options as for `write`."""
-        return LetorWriter(path, zeros=zeros, zero_based=zero_based)
+    ) -> Iterator[LetorWriter]:
+        """Open a file to which `LetorWriter.append` writes queries; options as for `write`."""
+        with open_target(path) as stream:
+            yield LetorWriter(stream, zeros, 0 if zero_based else 1)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -262,7 +236,7 @@ class _File:
         lowest = counts[:, kernels.LOWEST_ID].min(initial=1)
         highest = int(counts[:, kernels.HIGHEST_ID].max(initial=-1))
         starts_at_zero = lowest == 0 if options.zero_based == "auto" else options.zero_based
-        self.first_id = 0 if starts_at_zero else 1
+        self.first_id: Literal[0, 1] = 0 if starts_at_zero else 1
         limit, width = _HIGHEST_ID, options.n_features
         if width is None:
             width = max(0, min(highest, limit) + 1 - self.first_id)
@@ -321,35 +295,31 @@ class _File:
         values = np.zeros(n_values if self.sparse else n * self.width, options.dtype)
         indices = np.empty(n_values if self.sparse else 0, index)
         ends = np.zeros(n + 1, index)
-        runs: list[_Runs] = [_Runs([], [], None)] * len(chunks)
+        errors: list[tuple[int, int, str] | None] = [None] * len(chunks)
 
         def parse(chunk: int, _: int) -> None:
+            position, lines = chunks[chunk]
             (row, k), (last_row, last_k) = cuts[chunk : chunk + 2].tolist()
             rows, here = slice(row, last_row), ends[row + 1 : last_row + 1]
-            arrays: _Arrays = values[k:last_k], indices[k:last_k], here
+            matrix: _Matrix = values[k:last_k], indices[k:last_k], here
             if not self.sparse:
-                arrays = values[row * self.width : last_row * self.width], None, None
+                matrix = values[row * self.width : last_row * self.width], None, None
                 if options.absent == "missing":
-                    arrays[0][:] = np.nan
-            runs[chunk] = self._parse_chunk(chunks[chunk][1], y[rows], spans[rows], *arrays)
-            spans[rows] += np.where(spans[rows] < 0, 0, chunks[chunk][0])
+                    matrix[0][:] = np.nan
+            error = self._parse_chunk(lines, y[rows], spans[rows], *matrix)
+            spans[rows] += np.where(spans[rows] < 0, 0, position)
             here += index(k)
+            if error is not None:
+                errors[chunk] = row + error[0], position + error[1], error[2]
 
         map_ranges(parse, np.arange(len(chunks) + 1), n_jobs=options.n_jobs)
-        starts: list[int] = []
-        ids: list[str] = []
-        for (position, _), run, (row, _) in zip(chunks, runs, cuts.tolist(), strict=False):
-            if run.error is not None:
-                self.raise_at(position + run.error[0], run.error[1])
-            for first, query_id in zip(run.starts, run.ids, strict=True):
-                if not ids or ids[-1] != query_id:  # a run may continue in the next chunk
-                    starts.append(row + first)
-                    ids.append(query_id)
+        error = next((error for error in errors if error is not None), None)
+        runs = self._runs(spans[: n if error is None else error[0]])
+        if error is not None:
+            self.raise_at(*error[1:])
         shape = n, self.width
         X = sparse.csr_array((values, indices, ends), shape) if self.sparse else None
-        return _Rows(
-            values.reshape(shape) if X is None else X, y, spans, np.array(starts, np.int64), ids
-        )
+        return _Rows(values.reshape(shape) if X is None else X, y, spans, *runs)
 
     def _parse_chunk(
         self,
@@ -359,26 +329,24 @@ class _File:
         values: AnyArray,
         indices: AnyArray | None,
         ends: AnyArray | None,
-    ) -> _Runs:
-        """Fill the arrays of a chunk up to the first invalid line."""
+    ) -> tuple[int, int, str] | None:
+        """Fill the arrays of a chunk; return row, position and reason of the first invalid line."""
         options, content = self.options, lines.tobytes()
         limit = float(_LIMIT[options.dtype])
         has_qid = options.group_sizes is None
         rules = kernels.Rules(options.grades, has_qid, self.first_id, self.width, limit)
         position = row = k = 0
-        error: _Error | None = None
         while True:
             position, row, k = kernels.parse(
                 lines, position, row, k, rules, y, spans, values, indices, ends
             )
             if position == len(content):
-                break
+                return None
             end = content.index(b"\n", position)
             try:
                 line = kernels.read_line(content[position:end], rules, self._highest_id())
             except DataError as reason:
-                error = position, str(reason)
-                break
+                return row, position, str(reason)
             y[row] = line.grade
             spans[row] = [place if place < 0 else position + place for place in line.spans]
             if indices is None or ends is None:
@@ -390,14 +358,21 @@ class _File:
                         k += 1
                 ends[row] = k
             position, row = end + 1, row + 1
-        starts = np.flatnonzero(spans[:row, 0] < spans[:row, 1]).tolist()
-        ids = []
-        for start, end in zip(spans[starts, 0].tolist(), spans[starts, 1].tolist(), strict=True):
+
+    def _runs(self, spans: I64) -> tuple[I64, list[str]]:
+        """Return the first row and the query id of each run of rows with the same id."""
+        starts: list[int] = []
+        ids: list[str] = []
+        rows = np.flatnonzero(spans[:, 0] < spans[:, 1])
+        for row, (start, end) in zip(rows.tolist(), spans[rows, :2].tolist(), strict=True):
             try:
-                ids.append(content[start:end].decode())
+                query_id = self.text[start:end].decode()
             except UnicodeDecodeError:
-                return _Runs([], [], (start, "the query id is not UTF-8 text."))
-        return _Runs(starts, ids, error)
+                self.raise_at(start, "the query id is not UTF-8 text.")
+            if not ids or ids[-1] != query_id:  # a run may continue in the next chunk
+                starts.append(row)
+                ids.append(query_id)
+        return np.array(starts, np.int64), ids
 
     def _highest_id(self) -> str:
         if self.options.n_features is not None:
@@ -419,9 +394,14 @@ class _File:
         if not self.width and self.options.n_features is None:
             raise DataError(f"{self.name} names no feature on any line; is it a LETOR file?")
 
-    def to_ranking_data(self, rows: _Rows, sizes: I64 | None, integers: bool) -> RankingData:
-        """Group rows into queries, by ``sizes`` or else by their query ids."""
-        X, y, doc_id = rows.X, rows.y, self._document_ids(rows.spans)
+    def to_ranking_data(self, rows: _Rows, integers: bool) -> RankingData:
+        """Group rows into queries, by their sizes or else by their query ids."""
+        X, y, doc_id, sizes = (
+            rows.X,
+            rows.y,
+            self._document_ids(rows.spans),
+            self.options.group_sizes,
+        )
         feature_ids = FeatureIds(self.first_id, self.options.zero_based == "auto")
         if sizes is not None:
             data = RankingData.from_arrays(X, y, group_sizes=sizes, doc_id=doc_id)
@@ -451,18 +431,8 @@ class _File:
 
 
 _ROWS_PER_BLOCK = 1 << 14
-_Error = tuple[int, str]
-_Arrays = tuple[AnyArray, AnyArray | None, AnyArray | None]
+_Matrix = tuple[AnyArray, AnyArray | None, AnyArray | None]
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-
-
-@dataclass(slots=True)
-class _Runs:
-    """First rows and query ids of the runs of a chunk, and the position and reason of an error."""
-
-    starts: list[int]
-    ids: list[str]
-    error: _Error | None
 
 
 def _mapped(path: str | Path) -> mmap.mmap | bytes:
@@ -511,19 +481,14 @@ _UNUSUAL_ID = re.compile(rb"qid:(?!(?:0|-?[1-9][0-9]{0,17})[ \t\r\n#])([^ \t\r\n
 
 def _parts(file: _File, part_bytes: int) -> Iterator[RankingData]:
     """Yield the queries in parts; the last query of a part may continue, so it is parsed again."""
-    sizes, position, size, query = file.options.group_sizes, file.start, part_bytes, 0
-    integers = sizes is not None or not _has_text_ids(file)
+    position, size, integers = file.start, part_bytes, not _has_text_ids(file)
     ids: set[str] = set()
     while position < len(file.text):
         end = file.text.find(b"\n", position + size) + 1 or len(file.text)
-        chunks, part_sizes = file.cut(position, end), None
+        chunks = file.cut(position, end)
         rows = file.parse(chunks, file.survey(chunks))
         n = len(rows.y)
-        if sizes is not None:
-            whole = np.searchsorted(np.cumsum(sizes[query:]), n, side="right")
-            part_sizes = sizes[query : query + whole]
-            n = int(part_sizes.sum())
-        elif end < len(file.text) and n:
+        if end < len(file.text) and n:
             n = int(rows.starts[-1])
         if n < len(rows.y):
             end = file.text.rfind(b"\n", 0, rows.spans[n, 0]) + 1
@@ -533,11 +498,7 @@ def _parts(file: _File, part_bytes: int) -> Iterator[RankingData]:
             rows = rows.head(n)
             if file.options.lists == "by_id":
                 _refuse_known_ids(file, rows, ids)
-            data = file.to_ranking_data(rows, part_sizes, integers)
-            if part_sizes is not None:
-                data = replace(data, qid=data.qid + query)
-                query += len(part_sizes)
-            yield data
+            yield file.to_ranking_data(rows, integers)
 
 
 def _has_text_ids(file: _File) -> bool:
@@ -571,24 +532,9 @@ _BAD_DOC_ID = re.compile(r"[\x00\n]|\A[ \t\r]|[ \t\r]\Z|\Adocid[ \t\r]*=[ \t\r]*
 class LetorWriter:
     """Write queries to a LETOR file, part after part; see `Letor.open_writer`."""
 
-    def __init__(
-        self, path: str | Path, *, zeros: bool | None = None, zero_based: bool = False
-    ) -> None:
-        self._target: AbstractContextManager[BinaryIO] = open_target(path)
-        self._zeros, self._first_id = zeros, 0 if zero_based else 1
+    def __init__(self, stream: BinaryIO, zeros: bool | None, first_id: int) -> None:
+        self._stream, self._zeros, self._first_id = stream, zeros, first_id
         self._last_query: str | None = None
-
-    def __enter__(self) -> LetorWriter:
-        self._stream = self._target.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        return self._target.__exit__(kind, error, trace)
 
     def append(self, data: RankingData) -> None:
         """Write the queries of ``data``."""

@@ -515,8 +515,8 @@ def _query_id(tokens: list[re.Match[bytes]], has_qid: bool) -> tuple[int, int]:
     if not has_qid:
         if first.startswith(b"qid:"):
             raise DataError(
-                f"{_shown(first)} is a query id, but the sizes of the queries were passed as well; "
-                "use only one of them."
+                f"{_shown(first)} is a query id, but the sizes of the queries were passed; omit "
+                "the ids or the sizes."
             )
         return 0, 0
     if not first.startswith(b"qid:"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rankwright.data.frames import ids_of_text
 from rankwright.data.letor import Letor
 from rankwright.data.ranking_data import RankingData
 from rankwright.data.streams import beside, error_at, number_at, open_bytes, text_lines
-from rankwright.errors import DataError, UsageError, quoted
+from rankwright.errors import DataError, quoted
 from rankwright.registry import EXTENSIONS
 
 _MOST_DIGITS = 12  # of the size of a query
@@ -40,48 +40,22 @@ class LightGBMText:
             first = next(lines, b"")
         return b"qid:" not in first
 
-    def read(
-        self,
-        path: str | Path,
-        *,
-        zero_based: bool = True,
-        dtype: Literal["float64", "float32"] = "float64",
-        absent: Literal["zero", "missing"] = "zero",
-        sparse: bool | None = None,
-        n_features: int | None = None,
-        n_jobs: int | None = None,
-    ) -> RankingData:
+    def read(self, path: str | Path, *, zero_based: bool = True, **options: Any) -> RankingData:
         """Read ``path`` and its files of sizes, weights and positions.
 
         Parameters
         ----------
         zero_based
             Whether feature ids start at 0, as in LightGBM, or at 1.
-        dtype, absent, sparse, n_features, n_jobs
-            As for LETOR text.
+        **options
+            ``dtype``, ``absent``, ``sparse``, ``n_features`` and ``n_jobs``, as for LETOR text.
         """
         sizes_file = beside(path, "query", "group")
         if sizes_file is None:
             raise DataError(f"{path}.query does not exist; it holds the sizes of the queries.")
         sizes = _read_sizes(sizes_file)
-        data = Letor.read(
-            path,
-            zero_based=zero_based,
-            dtype=dtype,
-            absent=absent,
-            sparse=sparse,
-            n_features=n_features,
-            group_sizes=sizes,
-            n_jobs=n_jobs,
-        )
+        data = Letor.read(path, zero_based=zero_based, group_sizes=sizes, **options)
         return _with_weights_and_positions(data, path, by_query=sizes_file.suffix == ".group")
-
-    def write(self, data: RankingData, path: str | Path) -> None:  # noqa: ARG002
-        """Raise an error; this format can only be read."""
-        raise UsageError(
-            f"{path}: files of LightGBM are read, not written; write LETOR text (.txt) or a table "
-            "(.csv, .parquet)."
-        )
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -136,6 +110,5 @@ LIGHTGBM = Format(
     extensions=EXTENSIONS["lightgbm"],
     read=LightGBMText().read,
     read_options=("zero_based", "dtype", "absent", "sparse", "n_features", "n_jobs"),
-    write=LightGBMText().write,
     recognises=LightGBMText.has_no_query_ids,
 )

@@ -23,10 +23,10 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
     """Folds of whole queries, for ``cross_val_score``, ``GridSearchCV`` and the like.
 
     Every query is in the test part of exactly one fold, and the numbers of queries of the parts
-    differ by one at most. The folds depend only on the query ids and ``random_state``: the order
-    of the rows does not matter. With an integer ``random_state`` they are the folds of
-    scikit-learn's ``GroupKFold(n_splits, shuffle=True, random_state=random_state)``, which takes
-    the ids as ``groups`` only.
+    differ by at most one. The folds depend only on the query ids and ``random_state``, not on the
+    order of the rows. With an integer ``random_state`` they are the folds of scikit-learn's
+    ``GroupKFold(n_splits, shuffle=True, random_state=random_state)``, which takes the ids only as
+    ``groups``.
 
     With scikit-learn's metadata routing one ``qid`` serves the splitter, ``fit`` and ``score``::
 
@@ -34,17 +34,17 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         cross_val_score(ranker, X, y, params={"qid": qid}, cv=QueryFolds(5))
         GridSearchCV(ranker, grid, cv=QueryFolds(5)).fit(X, y, qid=qid)
 
-    Without it, scikit-learn gives the query ids to the splitter as ``groups=qid``, and none to
-    ``score``: enough for estimators that need no query ids.
+    Without routing, scikit-learn passes the query ids to the splitter as ``groups=qid``, and none
+    to ``score``, which is enough for estimators that need no query ids.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, 2 or more.
     shuffle : bool
-        Deal the queries to the folds at random; otherwise in the order of their ids.
+        Assign the queries to the folds at random. Otherwise they are in the order of their ids.
     random_state : int, numpy Generator or RandomState, or None
-        Seed of the shuffle; None gives other folds at each call.
+        Seed of the shuffle. None gives different folds at each call.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         self.random_state = random_state
 
     def get_n_splits(self, *_: Any, **__: Any) -> int:
-        """Return the number of folds, whatever the data."""
+        """Return the number of folds."""
         return self.n_splits
 
     def split(
@@ -83,7 +83,7 @@ class QueryFolds(BaseCrossValidator):  # type: ignore[misc]
         y
             Not used.
         groups, qid : array-like (n,)
-            Query id of each row, under scikit-learn's name or ours.
+            Query id of each row. ``groups`` is scikit-learn's name for them.
         """
         rank, n_queries = self._ranks_of_ids(X, groups if qid is None else qid)
         seed = seed_of(self.random_state) % 2**32 if self.shuffle else None
@@ -121,8 +121,8 @@ def folds_of_queries(
 ) -> Iterator[tuple[I64, I64]]:
     """Yield the numbers of the queries of the training and the test part of each fold.
 
-    ``cv`` is the number of folds, which `QueryFolds` deals, a splitter of scikit-learn, or an
-    iterable of (train, test) rows, in the caller's order; ``name`` is what the caller calls it.
+    ``cv`` is the number of folds of `QueryFolds`, a splitter of scikit-learn, or an iterable of
+    (train, test) rows in the caller's order. ``name`` is its name in error messages.
     """
     number = data.in_caller_order(data.query_of_row())
     if isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -137,23 +137,23 @@ def folds_of_queries(
             f"{name} is the number of folds, a splitter such as rankwright.QueryFolds(5), or an "
             f"iterable of (train, test) rows, not {cv!r}."
         )
-    some = False
+    n_folds = 0
     for part in parts:
-        some = True
+        n_folds += 1
         try:
             train, test = part
         except (TypeError, ValueError):
             raise UsageError(
                 f"each fold of {name} is (train, test), two arrays of row numbers."
             ) from None
-        learned = _whole_queries(data, number[np.asarray(train)])
-        yield learned, _whole_queries(data, number[np.asarray(test)])
-    if not some:
+        queries = _whole_queries(data, number[np.asarray(train)])
+        yield queries, _whole_queries(data, number[np.asarray(test)])
+    if not n_folds:
         raise UsageError(f"{name} has no folds.")
 
 
 def _whole_queries(data: RankingData, number: I64) -> I64:
-    """Return the queries of some rows, or refuse rows that are not whole queries."""
+    """Return the queries of some rows; raise an error unless these are whole queries."""
     counts = np.bincount(number, minlength=data.n_queries)
     cut = np.flatnonzero((counts != 0) & (counts != data.sizes))
     if len(cut):
@@ -166,10 +166,10 @@ def _whole_queries(data: RankingData, number: I64) -> I64:
 
 
 def deal_queries(data: RankingData, n_folds: int, *, seed: int = 0) -> list[I64]:
-    """Return the queries of each of ``n_folds`` folds, ascending, dealt by what they hold.
+    """Return the queries of each of ``n_folds`` folds, ascending.
 
-    Neither the order of the rows nor the names of the queries matter.
+    The folds depend only on the content of the queries, not on their ids or the order of rows.
     """
     _, order = content_order(data)
-    dealt = order[stream(seed, "deal queries").permutation(len(order))]
-    return [np.sort(queries) for queries in np.array_split(dealt, n_folds)]
+    shuffled = order[stream(seed, "deal queries").permutation(len(order))]
+    return [np.sort(queries) for queries in np.array_split(shuffled, n_folds)]

@@ -32,8 +32,9 @@ from rankwright.data.frames import (
     Categories,
     arrays_of_frame,
     checked_categories,
+    columns_of_data,
     frame_columns,
-    frame_of_data,
+    frame_of_columns,
     joined_categories,
     recoded,
     refuse_roles_as_features,
@@ -147,8 +148,22 @@ class FeatureIds(NamedTuple):
         Whether the file decided this instead of the caller. A file without id 0 may be wrong.
     """
 
-    first: int
+    first: Literal[0, 1]
     is_inferred: bool
+
+
+def common_feature_ids(several: Iterable[FeatureIds | None]) -> FeatureIds | None:
+    """Return the numbering of parts of data; raise an error if inferred numberings differ.
+
+    Parts that were not read from LETOR text fit any numbering.
+    """
+    numberings = [ids for ids in several if ids is not None]
+    if len({ids.first for ids in numberings}) > 1 and any(ids.is_inferred for ids in numberings):
+        raise DataError(
+            "the feature ids of the parts begin with 0 in one file and with 1 in another; read all "
+            "files with zero_based=True, or all with zero_based=False."
+        )
+    return numberings[0] if numberings else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -487,7 +502,7 @@ class RankingData(ByQuery[Query]):
         ----------
         backend : {"pandas", "polars", "pyarrow"}
         """
-        return frame_of_data(self, backend)
+        return frame_of_columns(columns_of_data(self), backend)
 
     def select(self, queries: Any) -> RankingData:
         """Return the data of the given query numbers (or of a mask over queries), in that order."""
@@ -640,8 +655,9 @@ FIELDS = tuple(field.name for field in fields(RankingData))
 def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> RankingData:
     """Return the queries of all parts, one part after the other.
 
-    Parts with a common query id are an error, unless ``shared_ids`` is true. Optional arrays that
-    not all parts have are left out.
+    Parts with a common query id are an error, unless ``shared_ids`` is true. So are parts of LETOR
+    files of which one begins with feature id 0 and another with 1, unless the caller has passed
+    ``zero_based`` for both. Optional arrays that not all parts have are left out.
 
     Examples
     --------
@@ -681,7 +697,7 @@ def concatenate(parts: Sequence[RankingData], *, shared_ids: bool = False) -> Ra
         feature_names=parts[0].feature_names,
         categories=categories,
         qid_column=parts[0].qid_column,
-        feature_ids=parts[0].feature_ids,
+        feature_ids=common_feature_ids([part.feature_ids for part in parts]),
         **{name: joined(name) for name in _ROW_ARRAYS},
     )
 

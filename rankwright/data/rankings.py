@@ -256,13 +256,13 @@ class Ranking(ByQuery[RankedQuery]):
         blocks = list(pairwise(query_ranges(self.indptr).tolist()))
         if self.doc_id is not None:
             for lo, hi in blocks:
-                self._document_names(lo, hi)
+                document_names(self, self.place, lo, hi)
 
         def text(lo: int, hi: int) -> str:
             rows = slice(int(self.indptr[lo]), int(self.indptr[hi]))
             columns = (
                 np.repeat(queries[lo:hi], np.diff(self.indptr[lo : hi + 1])).tolist(),
-                self._document_names(lo, hi),
+                document_names(self, self.place, lo, hi),
                 ranks[rows].tolist(),
                 self.scores[rows].tolist(),
             )
@@ -283,14 +283,6 @@ class Ranking(ByQuery[RankedQuery]):
         rows = slice(int(self.indptr[number]), int(self.indptr[number + 1]))
         doc_id = None if self.doc_id is None else self.doc_id[rows]
         return RankedQuery(self._id(number), self.order[rows], self.scores[rows], doc_id)
-
-    def _document_names(self, lo: int, hi: int) -> list[str]:
-        """Return the names of the documents of queries lo to hi in a TREC run."""
-        rows = slice(int(self.indptr[lo]), int(self.indptr[hi]))
-        doc_id = None if self.doc_id is None else self.doc_id[rows]
-        return document_names(
-            doc_id, self.place[rows], self.indptr[lo : hi + 1] - rows.start, self.qid[lo:hi]
-        )
 
 
 def check_limits(**limits: int | None) -> None:
@@ -325,23 +317,28 @@ def query_names(qid: AnyArray) -> list[str]:
     return names
 
 
-def document_names(doc_id: AnyArray | None, places: I64, indptr: I64, qid: AnyArray) -> list[str]:
-    """Return a name without blanks for each document: its id, or its place if it has no id.
+def document_names(
+    source: RankingData | Ranking, places: I64, lo: int = 0, hi: int | None = None
+) -> list[str]:
+    """Return a name without blanks for each document of queries lo to hi.
 
-    Raise if two documents of a query have the same name.
+    The name is the id of the document, or its place if it has no id. Raise if two documents of a
+    query have the same name.
     """
-    if doc_id is None:
-        return [str(place) for place in places.tolist()]
-    ids = map(str, doc_id.tolist())
-    names = ["_".join(i.split()) or str(k) for i, k in zip(ids, places.tolist(), strict=True)]
+    ends = source.indptr[lo : len(source) + 1 if hi is None else hi + 1]
+    rows = slice(int(ends[0]), int(ends[-1]))
+    if source.doc_id is None:
+        return [str(place) for place in places[rows].tolist()]
+    documents = zip(map(str, source.doc_id[rows].tolist()), places[rows].tolist(), strict=True)
+    names = ["_".join(doc_id.split()) or str(place) for doc_id, place in documents]
     if len(set(names)) == len(names):
         return names
-    for query, (start, end) in zip(qid.tolist(), pairwise(indptr.tolist()), strict=True):
+    for query, (start, end) in enumerate(pairwise((ends - ends[0]).tolist()), lo):
         if len(set(names[start:end])) < end - start:
             name = Counter(names[start:end]).most_common(1)[0][0]
             raise DataError(
-                f"query {query} has two documents named {quoted(name)}, which TREC files cannot "
-                "tell apart; give them different doc ids."
+                f"query {source.qid[query]} has two documents named {quoted(name)}, which TREC "
+                "files cannot tell apart; give them different doc ids."
             )
     return names
 
@@ -349,10 +346,7 @@ def document_names(doc_id: AnyArray | None, places: I64, indptr: I64, qid: AnyAr
 def names_in_run(data: RankingData) -> list[tuple[str, str]]:
     """Return the names of query and document in TREC files for each row."""
     queries = np.repeat(np.array(query_names(data.qid), object), data.sizes).tolist()
-    places = numbers_in_query(data.indptr)
-    return list(
-        zip(queries, document_names(data.doc_id, places, data.indptr, data.qid), strict=True)
-    )
+    return list(zip(queries, document_names(data, numbers_in_query(data.indptr)), strict=True))
 
 
 # --- writing -----------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""Cut data into train, valid and test by whole queries; folds, and LETOR's Fold folders.
+"""Splits of data into train, valid and test by whole queries; folds, and LETOR's Fold folders.
 
-`train_valid_test_split` shuffles the queries in the order of their ids, so that the order of rows
-and of queries in the input does not matter, nor do the features. `k_folds` shuffles query numbers:
-the same seed gives the same parts whatever the ids of the queries and the order of rows within
-them. Unshuffled, queries stay in their order and k parts have floor(Q / k)
-queries each, the rest in the last, which is RankLib's ``-kcv`` and how LETOR cut OHSUMED. Shuffled,
-the sizes of the parts differ by one at most.
+`train_valid_test_split` shuffles the queries in the order of their ids, so the sets do not depend
+on the features or on the order of rows and queries. `k_folds` shuffles the numbers of queries, so
+the parts do not depend on the ids or on the order of rows within a query. Without shuffling, k
+parts have floor(Q / k) queries each and the last one has the remaining queries too, as in RankLib's
+``-kcv`` and in LETOR's folds of OHSUMED. With shuffling, the sizes of the parts differ by at most
+one.
 
 A LETOR fold is a folder with train.txt, vali.txt and test.txt, each plain or compressed.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -37,7 +38,7 @@ _LETOR_PARTS = ("train", "vali", "test")
 
 
 class Fold(NamedTuple):
-    """Train, valid (None where none was asked for) and test.
+    """Train, valid (None if it was not requested) and test.
 
     Examples
     --------
@@ -66,8 +67,8 @@ def train_valid_test_split(
 ) -> Fold:
     """Split data into train, validation and test sets, by whole queries.
 
-    The same ``random_state`` gives the same sets whatever the order of the rows and of the queries,
-    and whatever the features are: the queries are shuffled in the order of their ids.
+    The sets depend only on the query ids and ``random_state``, because the queries are shuffled in
+    the order of their ids.
 
     Parameters
     ----------
@@ -78,11 +79,11 @@ def train_valid_test_split(
     qid, group_sizes : array-like
         The query of each row, or the number of consecutive rows of each query.
     sizes : three numbers that add up to 1
-        Shares of the queries for train, validation and test; that for validation may be 0.
+        Shares of the queries for train, validation and test. The share for validation may be 0.
     shuffle : bool
-        Sample the queries at random; otherwise the first ones are train, the last ones test.
+        Sample the queries at random. Otherwise the first queries are train and the last are test.
     random_state : int, numpy Generator or RandomState, or None
-        Seed of the shuffle; None gives another split at each call.
+        Seed of the shuffle. None gives a different split at each call.
     **columns
         ``query_weight``, ``sample_weight``, ``doc_id``, ``group``, ``position``: arrays, or names
         of columns of a frame.
@@ -90,8 +91,7 @@ def train_valid_test_split(
     Returns
     -------
     Fold
-        A named tuple of `RankingData`: ``train, valid, test``. ``valid`` is None where its share
-        is 0.
+        A named tuple of `RankingData`: ``train, valid, test``. ``valid`` is None if its share is 0.
 
     Examples
     --------
@@ -101,22 +101,16 @@ def train_valid_test_split(
     ['a', 'b', 'c']
     """
     data = _ranking_data(X, y, qid, group_sizes, columns)
-    if not shuffle:
-        return _three_parts(data, sizes, np.arange(data.n_queries))
-    order = order_of_ids(data.qid)
-    random = stream(seed_of(random_state), "train_valid_test_split")
-    return _three_parts(data, sizes, order[random.permutation(len(order))])
-
-
-def _three_parts(data: RankingData, sizes: Sequence[float], order: I64) -> Fold:
-    """Return the queries of ``data`` in three, cut from ``order``."""
     if len(sizes) != 3 or min(sizes) < 0 or abs(sum(sizes) - 1) > 1e-9:
         raise UsageError(
             f"sizes must be three shares that add up to 1, such as (0.6, 0.2, 0.2), not {sizes}."
         )
-    cuts = np.rint(np.cumsum(sizes)[:2] * data.n_queries).astype(int)
-    parts = np.split(order, cuts)
-    for name, share, part in zip(("train", "valid", "test"), sizes, parts, strict=True):
+    order = np.arange(data.n_queries)
+    if shuffle:
+        random = stream(seed_of(random_state), "train_valid_test_split")
+        order = order_of_ids(data.qid)[random.permutation(len(order))]
+    parts = np.split(order, np.rint(np.cumsum(sizes)[:2] * data.n_queries).astype(int))
+    for name, share, part in zip(Fold._fields, sizes, parts, strict=True):
         if len(part) == 0 and (share > 0 or name != "valid"):
             raise DataError(
                 f"{data.n_queries} queries are too few for sizes {tuple(sizes)}: "
@@ -129,16 +123,16 @@ def _three_parts(data: RankingData, sizes: Sequence[float], order: I64) -> Fold:
 def k_folds(
     data: RankingData, k: int = 5, *, valid: bool = True, shuffle: bool = True, seed: int = 0
 ) -> Iterator[Fold]:
-    """Yield k folds; every query is in the test part of exactly one.
+    """Yield k folds. Every query is in the test part of exactly one fold.
 
     Parameters
     ----------
     valid
-        Rotate as LETOR does: of the parts S1..Sk, fold i trains on the k - 2 from Si on,
-        validates on the next and tests on the one after. Otherwise fold i tests on Si, trains on
-        the others and has no valid part.
+        Rotate the parts S1, ..., Sk as LETOR does: fold i has the k - 2 parts from Si on for
+        training, the next part for validation, and the part after it for testing. If False, fold i
+        tests on Si, trains on the other parts, and has no valid part.
     shuffle
-        Deal the queries to the parts at random.
+        Assign the queries to the parts at random.
 
     Examples
     --------
@@ -158,27 +152,26 @@ def k_folds(
         raise UsageError(f"k must be {fewest} or more for {kinds}, not {k}.")
     if k > data.n_queries:
         raise DataError(f"{data.n_queries} queries cannot be cut into {k} folds.")
-    n = data.n_queries
     if shuffle:
-        order = stream(seed, "k_folds").permutation(n)
+        order = stream(seed, "k_folds").permutation(data.n_queries)
         parts = [np.sort(part) for part in np.array_split(order, k)]
     else:
-        parts = np.split(np.arange(n), np.arange(1, k) * (n // k))
+        parts = np.split(np.arange(data.n_queries), np.arange(1, k) * (data.n_queries // k))
     return _folds(data, parts, valid)
 
 
 def _folds(data: RankingData, parts: list[I64], valid: bool) -> Iterator[Fold]:
-    for i in range(len(parts)):
+    for i, part in enumerate(parts):
         if valid:
             *train, middle, last = parts[i:] + parts[:i]
-            chosen = data.select(middle)
+            yield Fold(data.select(np.concatenate(train)), data.select(middle), data.select(last))
         else:
-            train, last, chosen = parts[:i] + parts[i + 1 :], parts[i], None
-        yield Fold(data.select(np.concatenate(train)), chosen, data.select(last))
+            others = np.concatenate(parts[:i] + parts[i + 1 :])
+            yield Fold(data.select(others), None, data.select(part))
 
 
 def order_of_ids(ids: AnyArray) -> I64:
-    """Return the order of query ids; those that do not compare are ordered by type and text."""
+    """Return the order of query ids. Ids of mixed types are ordered by type, then by text."""
     if ids.dtype.kind != "O":
         return np.argsort(ids, kind="stable").astype(np.int64)
     keys = [(type(value).__name__, str(value)) for value in ids.tolist()]
@@ -200,15 +193,14 @@ def _ranking_data(
             )
         return RankingData.from_frame(X, qid=qid, label=y, **columns)
     refuse_roles_as_features(names or ())
-    known = {} if names is None else frame_categories(X)
-    table = encoded_features(X, names or [], known) if known else X
+    categories = {} if names is None else frame_categories(X)
     return RankingData.from_arrays(
-        table,
+        encoded_features(X, names or [], categories) if categories else X,
         y,
         qid=qid,
         group_sizes=group_sizes,
         feature_names=names,
-        categories=known,
+        categories=categories,
         **columns,
     )
 
@@ -217,16 +209,16 @@ def _ranking_data(
 
 
 def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
-    """Return the folds of a folder in LETOR's layout; each is read when it is asked for.
+    """Return the folds of a folder in LETOR's layout. Each fold is read when it is indexed.
 
     Parameters
     ----------
     folder
-        Holds ``Fold1``, ``Fold2``, ... with ``train.txt``, ``vali.txt`` and ``test.txt`` each, or
-        the parts ``S1.txt``, ``S2.txt``, ..., of which fold i trains on the k - 2 from Si on,
-        validates on the next and tests on the one after. Files may be compressed.
+        A folder with ``Fold1``, ``Fold2``, ..., each with ``train.txt``, ``vali.txt`` and
+        ``test.txt``, or with the parts ``S1.txt``, ``S2.txt``, ..., which rotate as in `k_folds`.
+        Files may be compressed.
     **options
-        For the reader of the files, as in ``rankwright.load``.
+        Options of the reader, as in ``rankwright.load``.
 
     Examples
     --------
@@ -240,7 +232,9 @@ def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; LETOR's folds lie in Fold1, Fold2, ... of one.")
+        raise DataError(
+            f"{folder} is not a folder; LETOR's folds are in Fold1, Fold2, ... of a folder."
+        )
     names = sorted(path.name for path in folder.iterdir())
     numbers = _numbered(names, r"Fold(\d+)")
     if numbers:
@@ -260,7 +254,7 @@ def letor_folds(folder: str | Path, **options: Any) -> LetorFolds:
 
 
 class LetorFolds(Sequence[Fold]):
-    """The folds of a folder; ``folds[i]`` reads one, a loop reads one after the other."""
+    """The folds of a folder. ``folds[i]`` reads one fold; a loop reads one after the other."""
 
     def __init__(self, files: Sequence[Sequence[Sequence[Path]]], options: dict[str, Any]) -> None:
         self.files = files
@@ -283,9 +277,16 @@ class LetorFolds(Sequence[Fold]):
 
 
 def load_alike(paths: Sequence[Path], **options: Any) -> list[RankingData]:
-    """Load LETOR files that belong together, with as many features each as the widest has."""
+    """Load LETOR files that belong together, with the same numbering and number of features.
+
+    Feature ids start at 0 in all files if one has a feature with id 0.
+    """
     name = options.pop("format", None) or "letor"
     loaded = [read_file(path, name, **options) for path in paths]
+    numberings = [data.feature_ids for data in loaded if data.feature_ids is not None]
+    if len({ids.first for ids in numberings}) > 1:
+        options["zero_based"] = True
+        loaded = [read_file(path, name, **options) for path in paths]
     widest = max(data.n_features for data in loaded)
     return [
         data
@@ -300,21 +301,20 @@ def fold_files(path: str | Path) -> dict[str, Path]:
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return {}
-    found = {part: packed_or_plain(folder / f"{part}.txt") for part in _LETOR_PARTS}
-    there = {part: file for part, file in found.items() if file is not None}
-    return there if len(there) == len(found) else {}
+    files = {part: packed_or_plain(folder / f"{part}.txt") for part in _LETOR_PARTS}
+    return {part: file for part, file in files.items() if file} if all(files.values()) else {}
 
 
 def load_fold(folder: Path, *, part: str | None = None, **options: Any) -> RankingData:
-    """Read one part of a fold, or all three as one."""
+    """Read one part of a fold, or all three parts as one data set."""
     files = fold_files(folder)
     if part not in (*files, "all"):
         raise UsageError(
-            f"{folder} holds {', '.join(file.name for file in files.values())}; name one of them, "
-            f"or say part='train', 'vali', 'test' or 'all'."
+            f"{folder} has {', '.join(file.name for file in files.values())}; choose with "
+            "part='train', 'vali', 'test' or 'all'."
         )
-    chosen = list(files.values()) if part == "all" else [files[str(part)]]
-    return _joined(load_alike(chosen, **options))
+    paths = list(files.values()) if part == "all" else [files[str(part)]]
+    return _joined(load_alike(paths, **options))
 
 
 def _joined(parts: list[RankingData]) -> RankingData:
@@ -322,9 +322,9 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 
 def _numbered(names: list[str], pattern: str) -> list[int]:
-    """Return 1, 2, ... for as many names of the pattern as follow each other from 1."""
-    found = {int(match[1]) for name in names if (match := re.fullmatch(pattern, name))}
-    return [i for i in range(1, len(found) + 1) if found >= set(range(1, i + 1))]
+    """Return the numbers 1, 2, ... before the first one that no name contains."""
+    numbers = {int(match[1]) for name in names if (match := re.fullmatch(pattern, name))}
+    return list(takewhile(numbers.__contains__, count(1)))
 
 
 def _file(stem: Path) -> Path:

@@ -1,8 +1,9 @@
 """Store: a folder of memory-mapped arrays, for data larger than memory.
 
-``meta.json`` (format, version, names of arrays and features, categories) describes plain ``.npy``
-files: ``X`` for dense features, or ``X_data``, ``X_indices`` and ``X_indptr`` for sparse ones;
-``y``, ``indptr``, ``qid``, and the optional arrays. Nothing in a store is unpickled.
+``meta.json`` (format, version, names of arrays and features, categories, the numbering of features
+in LETOR text) describes plain ``.npy`` files: ``X`` for dense features, or ``X_data``,
+``X_indices`` and ``X_indptr`` for sparse ones; ``y``, ``indptr``, ``qid``, and the optional arrays.
+Nothing in a store is unpickled.
 
 Opening a store reads labels, weights and query boundaries. Column indices and row offsets of sparse
 features and the characters of text are checked once, because kernels check no bounds. The values
@@ -33,8 +34,10 @@ from rankwright.data.ranking_data import (
     PER_DOCUMENT,
     PER_QUERY,
     DistinctQueries,
+    FeatureIds,
     PartsDifferError,
     RankingData,
+    common_feature_ids,
     parts_of,
 )
 from rankwright.data.streams import link_target, partial_beside, replace_folder
@@ -61,6 +64,7 @@ class _Description(msgspec.Struct):
     feature_names: list[str] | None
     arrays: list[_Array] | dict[_Array, Any]
     categories: Any = None
+    feature_ids: FeatureIds | None = None
     format: Literal["rankwright store"] = "rankwright store"
 
 
@@ -109,7 +113,7 @@ class Store:
         target = link_target(path)
         if target.is_dir():
             if any(target.iterdir()) and not is_store(target):
-                raise DataError(f"{target} is a folder but not a store, and is left as it is.")
+                raise DataError(f"{target} is a folder but not a store, and was not changed.")
         elif target.exists():
             raise DataError(f"{target} is a file; a store is a folder.")
         try:
@@ -221,7 +225,11 @@ def _ranking_data(folder: Path, meta: _Description, arrays: dict[str, AnyArray])
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise _damaged(folder, str(error).rstrip(".")) from None
     return RankingData._of(
-        X=X, feature_names=None if names is None else tuple(names), categories=categories, **arrays
+        X=X,
+        feature_names=None if names is None else tuple(names),
+        categories=categories,
+        feature_ids=meta.feature_ids,
+        **arrays,
     )
 
 
@@ -251,8 +259,9 @@ class StoreWriter:
         if not self.columns:
             self.names, self.categories = part.feature_names, part.categories
             self.is_sparse, self.features = sparse.issparse(part.X), part.n_features
-            self.optional = optional
+            self.optional, self.feature_ids = optional, part.feature_ids
         self.queries.add(part)
+        self.feature_ids = common_feature_ids([self.feature_ids, part.feature_ids])
         if part.categories != self.categories or optional != self.optional:
             what = ", ".join(sorted(optional ^ self.optional)) or "categories"
             raise PartsDifferError(f"the parts of the data differ in {what}.")
@@ -300,6 +309,7 @@ class StoreWriter:
             feature_names=None if self.names is None else list(self.names),
             arrays=sorted(self.columns),  # type: ignore[arg-type]
             categories=categories_to_json(self.categories) if self.categories else None,
+            feature_ids=self.feature_ids,
         )
         (self.folder / META).write_bytes(msgspec.json.format(msgspec.json.encode(meta)) + b"\n")
 

@@ -97,7 +97,9 @@ def synthetic_with_truth(
         raise UsageError(f"the number of queries must be 1 or more, not {count}.")
     per_block = max(1, _BLOCK_ROWS * shape.queries // shape.documents)
     n_blocks = math.ceil(count / per_block)
-    ends = np.concatenate(([0], np.cumsum(_lengths(shape, n_blocks * per_block, seed))))
+    n_rounds = math.ceil(n_blocks * per_block / shape.queries)
+    lengths = np.concatenate([_lengths(shape, seed, number) for number in range(n_rounds)])
+    ends = np.concatenate(([0], np.cumsum(lengths[: n_blocks * per_block])))
     plan, rows = _sample_plan(shape, seed), int(ends[-1])
     X = np.empty((rows, shape.features), np.float32)
     y, utility = np.empty(rows), np.empty(rows)
@@ -125,13 +127,8 @@ def synthetic_with_truth(
 # --- lengths of the lists --------------------------------------------------------------------
 
 
-def _lengths(shape: Shape, count: int, seed: int) -> I64:
-    """Return the lengths of ``count`` lists; each ``shape.queries`` add up to ``documents``."""
-    rounds = range(math.ceil(count / shape.queries))
-    return np.concatenate([_round_of_lengths(shape, seed, r) for r in rounds])[:count]
-
-
-def _round_of_lengths(shape: Shape, seed: int, number: int) -> I64:
+def _lengths(shape: Shape, seed: int, number: int) -> I64:
+    """Return the lengths of the lists of round ``number``, which add up to ``documents``."""
     rng = stream(seed, "synthetic", shape.name, "lengths", number)
     raw = np.exp(shape.spread * rng.standard_normal(shape.queries))
     low, high = 0.0, shape.longest / raw.min()
@@ -153,18 +150,8 @@ _SAMPLE_QUERIES, _SAMPLE_LENGTH = 2_000, 8  # of the sample that determines the 
 
 _PLAIN, _RATIO, _COUNT, _SIZE, _RARE, _QUERY = range(6)
 _KINDS = (_PLAIN, _PLAIN, _COUNT, _RATIO, _PLAIN, _RARE, _QUERY, _PLAIN, _SIZE, _RARE)
-_FOLLOW = (
-    0.0,
-    0.9,
-    0.8,
-    0.5,
-    0.0,
-    0.7,
-    0.0,
-    0.3,
-    0.6,
-    0.3,
-)  # correlation with the previous feature
+# correlation of a feature with the previous one
+_FOLLOW = (0.0, 0.9, 0.8, 0.5, 0.0, 0.7, 0.0, 0.3, 0.6, 0.3)
 _INFORMATIVE = (_PLAIN, _RATIO, _RARE)
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -325,24 +312,16 @@ class Shape:
             raise UsageError("grades needs the shares of two or more grades.")
 
 
+_MSLR10K = (624_263, 386_280, 159_451, 21_317, 8_881)
+_MSLR30K = (1_940_952, 1_225_770, 504_958, 69_010, 30_435)
 SHAPES = {
     shape.name: shape
     for shape in (
         Shape("ohsumed", 106, 16_140, 45, (11_303, 2_585, 2_252), 35, 320, 0.43),
         Shape("mq2007", 1_692, 69_623, 46, (51_632, 14_128, 3_863), 6, 147, 0.35, query_spread=1),
         Shape("mq2008", 784, 15_211, 46, (12_279, 2_001, 931), 5, 121, 0.73, query_spread=0.9),
-        Shape(
-            "mslr10k", 10_000, 1_200_192, 136, (624_263, 386_280, 159_451, 21_317, 8_881), 1, 908
-        ),
-        Shape(
-            "mslr30k",
-            31_531,
-            3_771_125,
-            136,
-            (1_940_952, 1_225_770, 504_958, 69_010, 30_435),
-            1,
-            1_251,
-        ),
+        Shape("mslr10k", 10_000, 1_200_192, 136, _MSLR10K, 1, 908),
+        Shape("mslr30k", 31_531, 3_771_125, 136, _MSLR30K, 1, 1_251),
         Shape("web", 8_180, 341_300, 136, (75, 17, 15, 2, 1), 5, 300, 0.5, hosts=10_000),
     )
 }

@@ -20,8 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,13 +57,7 @@ from rankwright.registry import EXTENSIONS, unknown
 ID_ROLES = ("qid", "doc_id", "group")
 MISSING_CELLS = ["", "NaN", "nan", "NULL", "null", "NA", "N/A"]
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
-_OTHER_SEPARATORS = {
-    ";": "save it with commas between cells and points in numbers",
-    "\t": "read it as tsv (format='tsv', --from tsv for convert) or name it .tsv",
-    ",": "read it as csv (format='csv', --from csv for convert) or name it .csv",
-    "|": "save it with commas between cells",
-}
-_BLOCK_BYTES = 1 << 24  # of a text table
+_BLOCK_BYTES = 1 << 22  # of a text table
 _ROWS_PER_BATCH, _CELLS_PER_BATCH = 1 << 16, 1 << 22
 _MOST_SPARSE_COLUMNS = 10_000
 
@@ -122,61 +115,49 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Options of `Table.read`. Every option except ``dtype`` and ``grades`` names columns.
+
+    Parameters
+    ----------
+    qid, label, query_weight, sample_weight, doc_id, group, position
+        Columns of these roles. By default, the columns with usual names. Use ``label=""`` for
+        documents without grades, which can only be ranked.
+    features, drop
+        A list of names, or one string of names separated by commas.
+    categorical
+        Features to treat as categories although their columns contain text or numbers. Columns of
+        the type category (Arrow dictionaries) do not need to be named.
+    dtype
+        ``"float32"`` or ``"float64"``. The default is the type of the columns, or float64.
+    grades
+        If False, no grades are required and a column of grades is ignored.
+    """
+
+    qid: str | None = None
+    label: str | None = None
+    features: str | Sequence[str] | None = None
+    drop: str | Iterable[str] = ()
+    query_weight: str | None = None
+    sample_weight: str | None = None
+    doc_id: str | None = None
+    group: str | None = None
+    position: str | None = None
+    categorical: str | Sequence[str] = ()
+    dtype: str | None = None
+    grades: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Reader and writer of tables of one kind: csv, tsv, parquet or arrow."""
 
     kind: str
 
-    def read(
-        self,
-        path: str | Path,
-        *,
-        qid: str | None = None,
-        label: str | None = None,
-        features: str | Sequence[str] | None = None,
-        drop: str | Iterable[str] = (),
-        query_weight: str | None = None,
-        sample_weight: str | None = None,
-        doc_id: str | None = None,
-        group: str | None = None,
-        position: str | None = None,
-        categorical: str | Sequence[str] = (),
-        dtype: str | None = None,
-        grades: bool = True,
-    ) -> RankingData:
-        """Read a table. Every option except ``dtype`` and ``grades`` names columns.
-
-        Parameters
-        ----------
-        qid, label, query_weight, sample_weight, doc_id, group, position
-            Columns of these roles. By default, the columns with usual names. Use ``label=""`` for
-            documents without grades, which can only be ranked.
-        features, drop
-            A list of names, or one string of names separated by commas.
-        categorical
-            Features to treat as categories although their columns contain text or numbers. Columns
-            of the type category (Arrow dictionaries) do not need to be named.
-        dtype
-            ``"float32"`` or ``"float64"``. The default is the type of the columns, or float64.
-        grades
-            If False, no grades are required and a column of grades is ignored.
-        """
+    def read(self, path: str | Path, **options: Any) -> RankingData:
+        """Read a table with the options of `ReadOptions`."""
         with naming(path):
-            plan = self._plan(
-                path,
-                features=features,
-                drop=drop,
-                categorical=categorical,
-                dtype=dtype,
-                grades=grades,
-                qid=qid,
-                label=label,
-                query_weight=query_weight,
-                sample_weight=sample_weight,
-                doc_id=doc_id,
-                group=group,
-                position=position,
-            )
+            plan = self._plan(path, ReadOptions(**options))
             return self._data(plan.source.read(plan.columns), plan)
 
     def read_parts(self, path: str | Path, **options: Any) -> Iterator[RankingData]:
@@ -186,7 +167,7 @@ class Table:
         adjacent.
         """
         with naming(path):
-            plan = self._plan(path, **options)
+            plan = self._plan(path, ReadOptions(**options))
             plan_of_parts = self._scan(plan)
             if plan_of_parts is None:
                 yield self._data(plan.source.read(plan.columns), plan)
@@ -312,28 +293,18 @@ class Table:
             )
         return OpenTable(fragment, schema)
 
-    def _plan(
-        self,
-        path: str | Path,
-        *,
-        features: str | Sequence[str] | None = None,
-        drop: str | Iterable[str] = (),
-        categorical: str | Sequence[str] = (),
-        dtype: str | None = None,
-        grades: bool = True,
-        **columns: str | None,
-    ) -> Plan:
-        file = _seekable(path)
+    def _plan(self, path: str | Path, options: ReadOptions) -> Plan:
+        file, dtype = _seekable(path), options.dtype
         if dtype not in (None, "float32", "float64"):
             raise UsageError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
         roles, names = choose_columns(
             self._names(file),
-            {role: columns.get(role) for role in USUAL_NAMES},
-            features=features,
-            drop=drop,
-            grades=grades,
+            {role: getattr(options, role) for role in USUAL_NAMES},
+            features=options.features,
+            drop=options.drop,
+            grades=options.grades,
         )
-        categories = listed(categorical) or []
+        categories = listed(options.categorical) or []
         for name in categories:
             if name not in names:
                 raise DataError(unknown("feature column", name, names))
@@ -432,12 +403,11 @@ def _header(file: str | bytes, separator: str) -> list[str]:
             ) from None
     if not names:
         raise DataError("it is empty; the first line must name the columns.")
-    for other, advice in _OTHER_SEPARATORS.items():
-        if other != separator and len(names) == 1 and other in names[0]:
-            raise DataError(
-                f"its first line is one column, {quoted(names[0])}, and appears to be separated "
-                f"by {other!r}; {advice}."
-            )
+    if len(names) == 1 and any(other in names[0] for other in ";,|\t"):
+        raise DataError(
+            f"its first line is one column, {quoted(names[0])}; save it with commas between cells, "
+            "or with tabs and the name .tsv (or format='tsv', --from tsv for convert)."
+        )
     return names
 
 
@@ -531,13 +501,17 @@ def _one_line(error: Exception) -> str:
 # --- writing ---------------------------------------------------------------------------------
 
 
-def _text_writer(stream: BinaryIO, schema: Any, *, separator: str) -> Any:
-    from pyarrow.csv import CSVWriter, WriteOptions
+def _arrow_writer(kind: str, stream: BinaryIO, schema: Any) -> Any:
+    """Return the writer of pyarrow for a kind of table."""
+    if kind in _SEPARATORS:
+        from pyarrow.csv import CSVWriter, WriteOptions
 
-    return CSVWriter(stream, schema, write_options=WriteOptions(delimiter=separator))
+        options = WriteOptions(delimiter=_SEPARATORS[kind])
+        return CSVWriter(stream, schema, write_options=options)
+    if kind == "arrow":
+        from pyarrow.ipc import new_file
 
-
-def _parquet_writer(stream: BinaryIO, schema: Any) -> Any:
+        return new_file(stream, schema)
     from pyarrow.parquet import ParquetWriter
     from pyarrow.types import is_dictionary
 
@@ -545,20 +519,6 @@ def _parquet_writer(stream: BinaryIO, schema: Any) -> Any:
     # The dictionary of a column of categories keeps the order of the categories.
     repeated = [f.name for f in schema if f.name in ID_ROLES or is_dictionary(f.type)]
     return ParquetWriter(stream, schema, use_dictionary=repeated)
-
-
-def _arrow_writer(stream: BinaryIO, schema: Any) -> Any:
-    from pyarrow.ipc import new_file
-
-    return new_file(stream, schema)
-
-
-_WRITERS: dict[str, Callable[[BinaryIO, Any], Any]] = {
-    "csv": partial(_text_writer, separator=","),
-    "tsv": partial(_text_writer, separator="\t"),
-    "parquet": _parquet_writer,
-    "arrow": _arrow_writer,
-}
 
 
 class TableWriter:
@@ -581,10 +541,12 @@ class TableWriter:
             raise DataError(f"a column cannot be written: {_one_line(error)}") from None
         if self.writer is None:
             self.schema = table.schema
-            self.writer = _WRITERS[self.kind](self.stream, table.schema)
+            self.writer = _arrow_writer(self.kind, self.stream, table.schema)
         if table.schema != self.schema:
-            fields = [*self.schema, *table.schema]
-            field = next((field for field in fields if fields.count(field) == 1), fields[0])
+            columns_of_both = [*self.schema, *table.schema]
+            field = next(
+                (f for f in columns_of_both if columns_of_both.count(f) == 1), columns_of_both[0]
+            )
             raise PartsDifferError(f"the parts of the data differ in column {quoted(field.name)}.")
         self.writer.write_table(table)
 
@@ -622,6 +584,12 @@ class TableWriter:
                         "features=... to read it as a feature.",
                         stacklevel=5,
                     )
+        if part.feature_ids is not None and part.feature_ids.first == 0:
+            warnings.warn(
+                "the columns f1, f2, ... are the feature ids 0, 1, ..., and a table does not keep "
+                "this; for a model of the table, read LETOR text with zero_based=True.",
+                stacklevel=5,
+            )
         if part.categories and self.kind in _SEPARATORS:
             warnings.warn(
                 "categories are written as text; read them back with "
@@ -643,10 +611,7 @@ def _format(kind: str, description: str) -> Format:
         description=description,
         extensions=EXTENSIONS[kind],
         read=table.read,
-        read_options=(
-            *("qid", "label", "features", "drop", "query_weight", "sample_weight", "doc_id"),
-            *("group", "position", "categorical", "dtype", "grades"),
-        ),
+        read_options=tuple(option.name for option in fields(ReadOptions)),
         write=table.write,
         read_parts=table.read_parts,
         open_writer=table.open_writer,

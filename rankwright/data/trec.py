@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -239,9 +240,9 @@ def _read(source: Any, kind: _Kind, allow_empty: bool) -> ByDocument:
         source, lambda names: match_columns(names, kind.columns, required=kind.columns)
     )
     if columns is not None:
-        numbers = _of_columns(columns, kind, name)
+        numbers = _collected(_rows_of_columns(columns, kind, name), kind)
     elif is_file:
-        numbers = _of_lines(str(source), kind)
+        numbers = _collected(_rows_of_lines(str(source), kind), kind)
     elif isinstance(source, Mapping):
         numbers = _of_mapping(source, kind)
     else:
@@ -274,9 +275,21 @@ def table_columns(
     return {role: column(name) for role, name in match(names).items()}
 
 
-def _of_lines(path: str, kind: _Kind) -> ByDocument:
+_Row = tuple[str, str, str, Any]  # place in the source, query id, document id, score or grade
+
+
+def _collected(rows: Iterable[_Row], kind: _Kind) -> ByDocument:
     numbers: ByDocument = {}
-    place = kind.line.index(kind.value)
+    for place, query, doc, value in rows:
+        documents = numbers.setdefault(query, {})
+        if doc in documents:
+            raise DataError(f"{place}: document {quoted(doc)} of query {query} appears twice.")
+        documents[doc] = _number(value, kind, place)
+    return numbers
+
+
+def _rows_of_lines(path: str, kind: _Kind) -> Iterator[_Row]:
+    column, name = kind.line.index(kind.value), display_name(path)
     for line, text in text_lines(path):
         cells = text.split()
         if cells[0].startswith("#"):
@@ -286,53 +299,35 @@ def _of_lines(path: str, kind: _Kind) -> ByDocument:
         if len(cells) != len(kind.line):
             expected = " ".join(kind.line)
             error_at(path, line, f"lines are '{expected}', not {len(cells)} columns")
-        query, doc = cells[0], cells[2]
-        documents = numbers.setdefault(query, {})
-        if doc in documents:
-            error_at(path, line, f"document {quoted(doc)} of query {query} appears twice")
-        number = number_at(cells[place], path, line, f"the {kind.value}")
-        fault = _fault(number, kind)
-        if fault:
-            error_at(path, line, f"the {kind.value} {number} {fault}")
-        documents[doc] = number
-    return numbers
+        number = number_at(cells[column], path, line, f"the {kind.value}")
+        yield f"{name}, line {line}", cells[0], cells[2], number
+
+
+def _rows_of_columns(columns: Mapping[str, AnyArray], kind: _Kind, name: str) -> Iterator[_Row]:
+    rows = zip(*(columns[role].tolist() for role in kind.columns), strict=True)
+    for row, (query, doc, number) in enumerate(rows):
+        place = f"{name}, row {row}"
+        for role, value in (("query", query), ("document", doc)):
+            if is_missing(value):
+                raise DataError(f"{place}: the {role} id is missing.")
+        yield place, str(query), str(doc), number
 
 
 def _of_mapping(mapping: Mapping[Any, Any], kind: _Kind) -> ByDocument:
     numbers: ByDocument = {}
     for query, documents in mapping.items():
+        place = f"the {kind.name}, query {brief(query)}"
         if not isinstance(documents, Mapping):
             raise UsageError(
-                f"query {brief(query)} of the {kind.name} is {_type_of(documents)}; give a mapping "
-                f"from documents to {kind.value}s."
+                f"{place} is {_type_of(documents)}; give a mapping from documents to {kind.value}s."
             )
-        numbers[str(query)] = {
-            str(doc): _number(number, kind, query, doc) for doc, number in documents.items()
+        values = {
+            str(doc): _number(value, kind, f"{place}, document {quoted(doc)}")
+            for doc, value in documents.items()
         }
-        if len(numbers[str(query)]) < len(documents):
-            raise DataError(
-                f"the {kind.name} has two documents of query {brief(query)} with the same text, "
-                "such as 1 and '1'."
-            )
-    if len(numbers) < len(mapping):
-        raise DataError(f"the {kind.name} has two query ids with the same text, such as 1 and '1'.")
-    return numbers
-
-
-def _of_columns(columns: Mapping[str, AnyArray], kind: _Kind, name: str) -> ByDocument:
-    numbers: ByDocument = {}
-    rows = zip(*(columns[role].tolist() for role in kind.columns), strict=True)
-    for row, (query, doc, number) in enumerate(rows):
-        for role, value in (("query", query), ("document", doc)):
-            if is_missing(value):
-                raise DataError(f"{name}: the {role} id is missing at row {row}.")
-        documents = numbers.setdefault(str(query), {})
-        if str(doc) in documents:
-            raise DataError(
-                f"{name}: document {quoted(str(doc))} of query {query} appears twice, the "
-                f"second time at row {row}."
-            )
-        documents[str(doc)] = _number(number, kind, query, doc)
+        if str(query) in numbers or len(values) < len(documents):
+            raise DataError(f"{place}: two ids have the same text, such as 1 and '1'.")
+        numbers[str(query)] = values
     return numbers
 
 
@@ -341,28 +336,17 @@ def is_missing(value: Any) -> bool:
     return value is None or value == "" or value != value
 
 
-def _number(value: Any, kind: _Kind, query: Any, doc: Any) -> float:
-    """Return a score or grade of a mapping or a table as a number."""
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        number = float(value)
-        fault = _fault(number, kind)
-        value = number
-    except (TypeError, ValueError):
-        fault = "is not a number"
-    if fault:
-        raise DataError(
-            f"the {kind.value} of document {quoted(str(doc))} of query {query} is {brief(value)}: "
-            f"it {fault}."
-        )
+def _number(value: Any, kind: _Kind, place: str) -> float:
+    """Return a score that is not NaN or a finite grade; errors begin with its place."""
+    number = math.nan
+    if not isinstance(value, str | bytes):
+        with suppress(TypeError, ValueError):
+            number = float(value)
+    if math.isnan(number):
+        raise DataError(f"{place}: the {kind.value} {brief(value)} is not a number.")
+    if kind is _QRELS and math.isinf(number):
+        raise DataError(f"{place}: the {kind.value} {brief(value)} is not finite.")
     return number
-
-
-def _fault(number: float, kind: _Kind) -> str:
-    if kind is _RUN:
-        return "cannot be ranked" if math.isnan(number) else ""
-    return "" if math.isfinite(number) else "is not finite"
 
 
 def _type_of(value: Any) -> str:

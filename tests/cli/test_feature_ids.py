@@ -11,6 +11,7 @@ import pytest
 from command import run, run_json, sentence
 
 import rankwright as rw
+from rankwright.data import save
 from rankwright.errors import DataError
 
 ZERO_BASED = ("--read", "zero_based=true", "--read", "n_features=4")
@@ -143,6 +144,20 @@ def test_a_ranker_refuses_data_of_another_base(files):
     ranker = rw.RankSVM().fit(rw.load(files / "from-one.txt"))
     with pytest.raises(DataError, match="zero_based"):
         ranker.predict(rw.load(files / "narrow.txt", n_features=4))
+
+
+def test_a_model_of_a_store_knows_the_base_of_its_source(files, tmp_path):
+    save(rw.load(files / "train.txt"), tmp_path / "train.store")
+    ranker = rw.RankSVM().fit(rw.load(tmp_path / "train.store"))
+    assert ranker.first_feature_id_ == 0
+    with pytest.raises(DataError, match="zero_based"):
+        ranker.predict(rw.load(files / "new.txt", n_features=4))
+
+
+def test_a_table_warns_that_it_does_not_keep_ids_from_0(files, tmp_path):
+    with pytest.warns(UserWarning, match=r"columns f1, f2, ... are the feature ids 0, 1, ..."):
+        save(rw.load(files / "train.txt"), tmp_path / "train.csv")
+    save(rw.load(files / "from-one.txt"), tmp_path / "one.csv")
 
 
 def test_a_validation_set_has_the_base_of_the_training_data(files):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from reference.same_data import assert_same
 
 import rankwright as rw
-from rankwright.data.feature_log import FeatureLog
 from rankwright.data.files import convert, load_documents
 from rankwright.errors import DataError, RankwrightError, UsageError
 
@@ -254,7 +253,6 @@ def test_several_log_entries_need_a_choice(tmp_path):
 
 def test_documents_that_are_only_to_be_ranked(tmp_path):
     path = write(tmp_path, of_each(plugin))
-    assert FeatureLog().names(path) == ["bm25", "age"]
     data = load_documents(path, feature_names=["age"])
     assert data.feature_names == ("age",)
     assert data.y.tolist() == [0, 0, 0]
@@ -331,7 +329,7 @@ def test_options_are_checked(tmp_path):
         rw.load(path)
     with pytest.raises(UsageError, match="unjudged must be drop or zero, not 'keep'"):
         rw.load(path, judgments=JUDGED, unjudged="keep")
-    with pytest.raises(UsageError, match="read, not written; write a table"):
+    with pytest.raises(UsageError, match="is read, not written; write LETOR text"):
         convert(path, tmp_path / "out.json", judgments=JUDGED)
 
 

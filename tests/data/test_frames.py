@@ -18,7 +18,6 @@ from rankwright.data.frames import (
     choose_columns,
     column_of,
     frame_columns,
-    frame_of_data,
     ids_of_text,
     match_columns,
 )
@@ -196,26 +195,26 @@ def test_data_comes_back_from_its_frame(backend, layout):
         feature_names=["price", "clicks"],
     )
     roles = ("doc_id", "group", "position", "sample_weight", "query_weight")
-    frame = frame_of_data(wanted, backend)
+    frame = wanted.to_frame(backend)
     back = RankingData.from_frame(frame, qid="qid", label="label", **{r: r for r in roles})
     assert_same(back, wanted)
 
 
 def test_features_without_names_are_called_f1_to_fd():
     data = RankingData.from_arrays(np.ones((1, 3)), [0], qid=[1])
-    assert frame_of_data(data, "polars").columns == ["qid", "label", "f1", "f2", "f3"]
+    assert data.to_frame("polars").columns == ["qid", "label", "f1", "f2", "f3"]
 
 
 def test_a_feature_named_like_a_role_is_refused():
     data = RankingData.from_arrays(np.ones((1, 1)), [0], qid=[1], feature_names=["label"])
     with pytest.raises(DataError, match="a feature is named 'label'"):
-        frame_of_data(data)
+        data.to_frame()
 
 
 def test_an_unknown_backend_is_answered_with_the_known():
     data = RankingData.from_arrays(np.ones((1, 1)), [0], qid=[1])
     with pytest.raises(UsageError, match=r"no frame backend 'panda'; did you mean pandas"):
-        frame_of_data(data, "panda")
+        data.to_frame("panda")
 
 
 @pytest.mark.parametrize(

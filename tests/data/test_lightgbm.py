@@ -111,5 +111,5 @@ def test_lightgbm_reads_the_same(train):
 
 
 def test_nothing_is_written(train, tmp_path):
-    with pytest.raises(UsageError, match=r"are read, not written; write LETOR text"):
+    with pytest.raises(UsageError, match="is read, not written; write LETOR text"):
         rankwright.data.save(LightGBMText().read(train), tmp_path / "a.txt", format="lightgbm")

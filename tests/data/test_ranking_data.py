@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +14,7 @@ from rankwright.data.click_log import ClickLog
 from rankwright.data.inspect import inspect
 from rankwright.data.ranking_data import (
     DistinctQueries,
+    FeatureIds,
     PartsDifferError,
     RankingData,
     UnknownQueryError,
@@ -188,6 +191,25 @@ def test_concatenate_refuses_a_query_in_two_parts():
     data = make([1, 1, 2])
     with pytest.raises(DataError, match="query 2 is in more than one part"):
         concatenate([data.select([1]), data.select([1])])
+
+
+def numbered(first, query, *, is_inferred=True):
+    return replace(make([query]), feature_ids=FeatureIds(first, is_inferred))
+
+
+def test_concatenate_refuses_parts_whose_feature_ids_begin_with_0_and_with_1():
+    with pytest.raises(
+        DataError, match="feature ids of the parts begin with 0 in one file and with 1"
+    ):
+        concatenate([numbered(1, 7), numbered(0, 8)])
+    parts = [numbered(1, 7, is_inferred=False), numbered(0, 8, is_inferred=False)]
+    assert concatenate(parts).n_queries == 2  # as the caller asked
+
+
+def test_concatenate_keeps_the_numbering_of_the_parts_that_have_one():
+    parts = [make([6]), numbered(0, 7), numbered(0, 8)]
+    assert concatenate(parts).feature_ids == FeatureIds(0, True)
+    assert concatenate([make([6])]).feature_ids is None
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])

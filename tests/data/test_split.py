@@ -272,6 +272,13 @@ def test_parts_get_the_width_of_the_widest(tmp_path):
     assert {part.n_features for part in letor_folds(tmp_path)[0]} == {4}
 
 
+def test_an_id_0_in_one_part_decides_for_all(tmp_path):
+    for part, text in enumerate(("1 qid:1 1:1\n", "1 qid:2 0:2\n", "1 qid:3 2:3\n"), start=1):
+        (tmp_path / f"S{part}.txt").write_text(text)
+    parts = letor_folds(tmp_path)[0]
+    assert [part.X.tolist() for part in parts] == [[[0, 1, 0]], [[2, 0, 0]], [[0, 0, 3]]]
+
+
 def test_a_folder_without_folds_and_a_fold_without_vali_are_refused(tmp_path):
     with pytest.raises(DataError, match="neither folders Fold1"):
         letor_folds(tmp_path)
@@ -318,7 +325,7 @@ def test_of_a_fold_one_part_is_loaded_and_never_all_by_accident(tmp_path):
     (tmp_path / "train.txt").write_text(LETOR)
     (tmp_path / "vali.txt").write_text("1 qid:3 1:1 2:1 3:1\n")
     (tmp_path / "test.txt.gz").write_bytes(gzip.compress(b"1 qid:4 1:1\n"))
-    with pytest.raises(UsageError, match=r"holds train\.txt, vali\.txt, test\.txt\.gz; name one"):
+    with pytest.raises(UsageError, match=r"has train\.txt, vali\.txt, test\.txt\.gz; choose"):
         rankwright.load(tmp_path)
     X = [[1.5, 2], [0.1, 3], [7, 8]]
     wanted = RankingData.from_arrays(X, [0, 2, 1], qid=[1, 1, 2])

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from reference.same_data import assert_same
 from scipy import sparse
 from store_samples import full_data, write_parts
 
-from rankwright.data.ranking_data import RankingData, consecutive
+from rankwright.data.ranking_data import FeatureIds, RankingData, consecutive
 from rankwright.data.store import META, Store, is_store
 from rankwright.errors import DataError
 
@@ -47,6 +48,32 @@ def test_parts_give_the_same_store_as_the_whole(data, path, tmp_path):
     assert_same(Store().read(tmp_path / "parts.store"), data)
     for file in path.iterdir():
         assert (tmp_path / "parts.store" / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_numbering_of_features_in_letor_text_comes_back(data, path, first):
+    data = replace(data, feature_ids=FeatureIds(first, True))
+    Store().write(data, path)
+    assert Store().read(path).feature_ids == data.feature_ids
+    assert Store().read_queries(path, 0, 1).feature_ids == data.feature_ids
+
+
+def test_parts_with_different_numberings_of_features_are_refused(data, path):
+    parts = [
+        replace(data.select([q]), feature_ids=FeatureIds(first, True))
+        for q, first in enumerate((1, 0))
+    ]
+    with pytest.raises(DataError, match="feature ids of the parts begin with 0 in one file"):
+        write_parts(path, parts)
+    assert not path.exists()
+
+
+def test_a_numbering_that_is_neither_from_0_nor_from_1_is_damage(data, path):
+    Store().write(replace(data, feature_ids=FeatureIds(1, True)), path)
+    meta = json.loads((path / META).read_text())
+    (path / META).write_text(json.dumps({**meta, "feature_ids": [2, True]}))
+    with pytest.raises(DataError, match="is damaged"):
+        Store().read(path)
 
 
 def test_the_features_are_mapped_and_cannot_be_written(data, path):

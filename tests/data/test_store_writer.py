@@ -93,7 +93,7 @@ def test_foreign_folders_and_files_are_left_as_they_are(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.txt").write_text("text")
-    with pytest.raises(DataError, match=r"mine is a folder but not a store, and is left as it is"):
+    with pytest.raises(DataError, match=r"mine is a folder but not a store, and was not changed"):
         Store().write(full_data(), folder)
     with pytest.raises(DataError, match=r"thesis.txt is a file; a store is a folder"):
         Store().write(full_data(), folder / "thesis.txt")

@@ -94,7 +94,7 @@ def test_a_run_and_judgments_without_a_common_document_are_warned_about(files):
     [
         (QRELS + "q1 0 d1\n", r"line 6: lines are 'qid iteration docid grade', not 3 columns"),
         (QRELS + "q1 0 d2 good\n", r"line 6: the grade 'good' is not a number"),
-        (QRELS + "q1 0 d2 nan\n", r"line 6: the grade nan is not finite"),
+        (QRELS + "q1 0 d2 nan\n", r"line 6: the grade nan is not a number"),
         (QRELS + "q1 0 d1 1\n", r"line 6: document 'd1' of query q1 appears twice"),
     ],
 )

@@ -831,25 +831,29 @@ def test_a_run_beside_its_judgments_in_arrays():
     [
         ({"z": {"d": 1}}, QRELS, "no query in common: the run has z, the judgments q1, q2, q4"),
         ({}, QRELS, "run is empty; give a file with lines"),
-        ({"q1": ["d1"]}, QRELS, "query 'q1' of the run is of type list; give a mapping"),
-        ({"q1": {"d1": None}}, QRELS, "the score of document 'd1' of query q1 is None"),
-        ({"q1": {"d1": "3"}}, QRELS, "the score of document 'd1' of query q1 is '3'"),
-        ({"q1": {"d1": np.nan}}, QRELS, "the score of document 'd1' of query q1 is nan"),
-        (RUN, {"q1": {"d1": np.inf}}, "the grade of document 'd1' of query q1 is inf"),
-        ({1: {"d": 1}, "1": {"d": 1}}, QRELS, "two query ids with the same text"),
-        ({"q1": {1: 1, "1": 1}}, QRELS, "two documents of query 'q1' with the same text"),
+        ({"q1": ["d1"]}, QRELS, "the run, query 'q1' is of type list; give a mapping"),
+        (
+            {"q1": {"d1": None}},
+            QRELS,
+            "the run, query 'q1', document 'd1': the score None is not a",
+        ),
+        ({"q1": {"d1": "3"}}, QRELS, "query 'q1', document 'd1': the score '3' is not a number"),
+        ({"q1": {"d1": np.nan}}, QRELS, "query 'q1', document 'd1': the score nan is not a number"),
+        (RUN, {"q1": {"d1": np.inf}}, "query 'q1', document 'd1': the grade inf is not finite"),
+        ({1: {"d": 1}, "1": {"d": 1}}, QRELS, "the run, query '1': two ids have the same text"),
+        ({"q1": {1: 1, "1": 1}}, QRELS, "the run, query 'q1': two ids have the same text"),
         (None, QRELS, "run is None; give a file .*, a mapping"),
         (RUN, [1, 2], "qrels is of type list; give a file"),
         (pd.DataFrame({"qid": [1], "score": [1]}), QRELS, "no document id column found"),
         (
             pd.DataFrame({"qid": [1, 1], "doc": ["a", "a"], "score": [1, 2]}),
             QRELS,
-            "the run: document 'a' of query 1 appears twice, the second time at row 1",
+            "the run, row 1: document 'a' of query 1 appears twice",
         ),
         (
             pd.DataFrame({"qid": [None], "doc": ["a"], "score": [1]}),
             QRELS,
-            "the run: the query id is missing at row 0",
+            "the run, row 0: the query id is missing",
         ),
     ],
 )
@@ -860,7 +864,7 @@ def test_what_is_no_run_is_answered_with_a_sentence(run, qrels, sentence):
 
 def test_a_score_that_is_no_number_names_the_line(tmp_path):
     (tmp_path / "run").write_text(text_of_run() + "q3 Q0 d4 2 nan tag\n")
-    with pytest.raises(DataError, match="line 7: the score nan cannot be ranked"):
+    with pytest.raises(DataError, match="line 7: the score nan is not a number"):
         rw.evaluate_run(tmp_path / "run", QRELS)
 
 
