@@ -47,6 +47,7 @@ _MIN_POWER, _MAX_POWER = -342, 308
 ROWS, VALUES, LOWEST_ID, HIGHEST_ID, COMMENTS = range(5)
 """Columns of the counts of `survey`."""
 N_COUNTS = 5
+_LARGE = 1 << 58  # above every id; ten times it is below 2^63
 NO_ID = 1 << 62
 """Lowest feature id of a text without features."""
 
@@ -240,7 +241,7 @@ def survey(text, counts):
             number, start = 0, i
             digit = digit_at(text, i)
             while 0 <= digit <= 9:
-                number = number * 10 + digit
+                number = min(number, _LARGE) * 10 + digit  # an id of many digits must not wrap
                 i += 1
                 digit = digit_at(text, i)
             if at(text, i) == _COLON and i > start:

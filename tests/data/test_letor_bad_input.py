@@ -195,3 +195,11 @@ def test_endless_tokens_that_are_fine_are_read(tmp_path):
     zeros = b"0" * 100_000
     path.write_bytes(b"1 qid:1 %b1:0.%b1 2:1e-%b1 3:%b7\n" % (zeros, zeros, zeros, zeros))
     assert Letor.read(path).X.tolist() == [[0.0, 0.1, 7.0]]
+
+
+def test_an_id_of_many_digits_does_not_change_where_ids_start(read):
+    """Its product of digits wraps around to a negative number, found by fuzzing."""
+    for digits in ("3456789012345678901234567", "9" * 19, "9" * 40):
+        sentence = rf"line 2: feature id {digits} is above"
+        with pytest.raises(DataError, match=sentence):
+            read(b"1 qid:1 0:0.5\n" + f"0 qid:1 {digits}:1\n".encode())
