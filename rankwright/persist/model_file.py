@@ -9,6 +9,7 @@ saved by name only, because loading imports nothing that a file names. A loaded 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -113,12 +114,14 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     write_parts(path, receipt, {**parts, "arrays.safetensors": save_arrays(arrays)})
 
 
-def load_model(path: str | Path) -> Ranker:
+def load_model(path: str | Path, *, categories: Sequence[str] | None = None) -> Ranker:
     """Read a model file as a fitted ranker; see `rankwright.load_model`, which reads more kinds."""
     refuse_device(path)
-    other = read_other(path)
+    other = read_other(path, categories=categories)
     if other is not None:
         return as_ranker(other)
+    if categories is not None and Path(path).exists():
+        raise UsageError(f"categories= is for models of LightGBM, and {path} is not one.")
     saved = read_model(path)
     receipt = saved.receipt
     check_package(path, receipt, "ranker")
