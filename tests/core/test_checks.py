@@ -99,7 +99,9 @@ def test_offsets_of_nothing_are_refused():
 
 
 def csr(rows=40, columns=9):
-    return sparse.random_array((rows, columns), density=0.4, format="csr", rng=0)
+    rng = np.random.default_rng(0)
+    values = rng.random((rows, columns))
+    return sparse.csr_array(np.where(rng.random(values.shape) < 0.4, values, 0.0))
 
 
 def test_a_sound_matrix_passes_sorted_or_not_and_with_room_to_spare():
