@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.explanation.query import Place, QueryView, document_parts
 from rankwright.models.missing import filled
+from rankwright.models.thresholds import not_above
 
 _LINES = 8
 _ROUNDING = 1e-9  # of the largest part: what sums in another order may differ by
