@@ -338,7 +338,7 @@ class FittedModel(Protocol):
 
     Optional: ``scores_of(data, n_jobs=)`` and ``contributions_of(data)`` of a model whose scores
     depend on the query; ``coef``, the weights of a linear model;
-    ``importance(kind)`` and ``breakpoints(column)`` of trees; ``solution``, the `SolveResult`.
+    ``importance(kind)`` of trees; ``solution``, the `SolveResult`.
     """
 
     @property
