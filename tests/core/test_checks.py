@@ -42,6 +42,7 @@ def test_good_arrays_pass_and_tell_their_dimensions():
         ("coef", None, "the array 'coef' is missing"),
         ("else", np.zeros(1), "'else', which is not expected"),
         ("coef", np.zeros(3, np.float32), "has the type float32; float64 is expected"),
+        ("coef", np.zeros(3, ">f8"), "has the type >f8; float64 is expected"),
         ("begin", np.zeros(4), "has the type float64; int32 or int64 is expected"),
         ("item", np.zeros(4, np.uint8), "has the type uint8; integers is expected"),
         ("coef", np.zeros(4), "has the shape (4,); (features) is expected with features = 3"),
