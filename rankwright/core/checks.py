@@ -109,16 +109,16 @@ def check_csr(X: Any, where: str = "X") -> None:
     starts, indices, values = X.indptr, X.indices, X.data
     for name, array in (("indptr", starts), ("indices", indices), ("data", values)):
         if array.ndim != 1:
-            raise DataError(f"{where} is no CSR matrix: its {name} has the shape {array.shape}.")
+            raise DataError(f"{where} is not a CSR matrix: its {name} has the shape {array.shape}.")
         if name != "data" and array.dtype.kind != "i":
-            raise DataError(f"{where} is no CSR matrix: its {name} has the type {array.dtype}.")
+            raise DataError(f"{where} is not a CSR matrix: its {name} has the type {array.dtype}.")
     if len(starts) != X.shape[0] + 1 or len(indices) != len(values):
         raise DataError(
-            f"{where} is no CSR matrix: it has {len(starts)} row offsets for {X.shape[0]} rows, "
+            f"{where} is not a CSR matrix: it has {len(starts)} row offsets for {X.shape[0]} rows, "
             f"and {len(indices)} column numbers for {len(values)} values."
         )
     end = min(int(starts[-1]), len(values))  # the arrays may be longer
-    check_offsets(starts, end, f"{where} is no CSR matrix: its indptr")
+    check_offsets(starts, end, f"{where} is not a CSR matrix: its indptr")
     low, high = extremes(indices[: starts[-1]])
     if low < 0 or high >= X.shape[1]:
         raise _bad_column(X, where)
@@ -258,6 +258,6 @@ def _bad_column(X: Any, where: str) -> DataError:
     at = int(np.flatnonzero(bad)[0])
     row = int(np.searchsorted(X.indptr, at, side="right")) - 1
     return DataError(
-        f"{where} is no CSR matrix: row {row} has column {X.indices[at]}, where columns go from 0 "
-        f"to {X.shape[1] - 1}."
+        f"{where} is not a CSR matrix: row {row} has column {X.indices[at]}; columns must be from "
+        f"0 to {X.shape[1] - 1}."
     )

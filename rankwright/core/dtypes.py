@@ -24,7 +24,7 @@ _WHOLE = 1 << 53  # up to here a double holds every whole number
 
 
 class FeatureError(DataError):
-    """A value of a feature is wrong; the message says "feature column" and its number, from 0."""
+    """Invalid value of a feature; the message names the "feature column" by its number, from 0."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(message)
@@ -35,25 +35,25 @@ class FeatureError(DataError):
 
 
 class FeatureTypeError(FeatureError, DataTypeError):
-    """A value of a feature is of a type that cannot be a number."""
+    """A value of a feature has a type that cannot be converted to a number."""
 
 
 @contextmanager
 def naming_features(names: Sequence[Any] | None) -> Iterator[None]:
-    """Put the name of a feature in place of its column in a `FeatureError`."""
+    """Replace the number of the column in a `FeatureError` by the name of the feature."""
     try:
         yield
     except FeatureError as error:
         if names is None:
             raise
-        column = error.column
-        named = f"feature {quoted(names[column])}"
+        column = f"feature column {error.column}"
+        message = str(error).replace(column, f"feature {quoted(names[error.column])}", 1)
         kind = DataTypeError if isinstance(error, DataTypeError) else DataError
-        raise kind(str(error).replace(f"feature column {column}", named, 1)) from None
+        raise kind(message) from None
 
 
 def refuse_lazy(X: Any) -> None:
-    """Refuse a lazy frame, of which nothing has been read yet."""
+    """Raise for a lazy frame, which has not been read yet."""
     if hasattr(X, "collect"):
         raise DataError("X is a lazy frame; collect it first: X.collect().")
 
@@ -99,7 +99,7 @@ def blocks(X: FloatMatrix) -> Iterator[slice]:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise if ``values`` is a NumPy masked array with masked values: the hidden ones are unset."""
+    """Raise if ``values`` is a NumPy masked array with masked values, because they are unset."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
         raise DataError(
@@ -123,7 +123,7 @@ def as_vector(values: Any, name: str, length: int) -> AnyArray:
 
 
 def as_array(values: Any, name: str) -> AnyArray:
-    """Return ``values`` as an array; texts that NumPy would cut are refused."""
+    """Return ``values`` as an array; raise for texts that NumPy would truncate."""
     array = np.asarray(values)
     if array.dtype.kind in "US" and array.ndim == 1 and not isinstance(values, np.ndarray):
         refuse_trailing_nul(values, name)
@@ -131,9 +131,9 @@ def as_array(values: Any, name: str) -> AnyArray:
 
 
 def refuse_trailing_nul(values: Collection[Any], what: str) -> None:
-    """Refuse ids that end in a NUL character, which NumPy's texts drop: two ids would be one."""
+    """Raise for ids that end in NUL, which NumPy drops, so that two ids would be equal."""
     with suppress(TypeError):  # some are not text
-        if "\0" not in "".join(values):  # five times as fast as looking at each
+        if "\0" not in "".join(values):  # five times as fast as a loop
             return
     for value in values:
         if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
@@ -144,9 +144,9 @@ def refuse_trailing_nul(values: Collection[Any], what: str) -> None:
 
 
 def as_groups(values: Any, name: str, length: int) -> AnyArray:
-    """Return ``values`` as a vector of groups, or as documents x topics where they are a matrix.
+    """Return ``values`` as a vector of groups, or a matrix as shares of documents x topics.
 
-    A document's share in a topic is 0 or 1, or any number from 0.
+    Shares are 0 or 1, or any number from 0.
     """
     refuse_masked(values, name)
     array = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
@@ -170,7 +170,7 @@ def as_float_vector(values: Any, name: str, length: int) -> F64:
             if not is_text:
                 raise DataTypeError(message)
             raise DataError(
-                f"{message}: turn text into numbers first, a higher one for what is better."
+                f"{message}: turn text into numbers first, higher for better documents."
             )
     return np.ascontiguousarray(array, np.float64)
 
@@ -210,7 +210,7 @@ def _to_csr(X: Any) -> sparse.csr_array[Any]:
     except DataError:
         raise
     except (ValueError, TypeError, IndexError) as error:
-        raise DataError(f"X is no {X.format.upper()} matrix: {error}.") from None
+        raise DataError(f"X is not a valid {X.format.upper()} matrix: {error}.") from None
     return matrix
 
 
@@ -219,7 +219,8 @@ def _to_float64(array: AnyArray) -> AnyArray:
         raise DataError(_COMPLEX)
     if array.dtype.kind == "O":  # None instead of pandas.NA, which float() refuses
         is_na = np.reshape([type(value).__name__ == "NAType" for value in array.flat], array.shape)
-        array = np.where(is_na, None, array)
+        array = array.copy()
+        array[is_na.astype(bool)] = None
     if array.dtype.kind not in "fiub":
         wrong = _first_non_number(array.ravel().tolist())
         if wrong is not None:

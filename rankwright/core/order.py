@@ -65,7 +65,7 @@ def _count_run(lo, hi, s, order):
 
 @kernel
 def _is_plain(scores, key):
-    """Return whether there is no key and no NaN."""
+    """Return whether sorting can ignore keys and NaN, because the query has none."""
     missing = 0
     for i in shared_range(0, len(scores)):
         missing += scores[i] != scores[i]

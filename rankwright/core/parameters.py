@@ -154,8 +154,9 @@ def base_type(option: Any) -> Any:
 
 def check_parameters(part: Any) -> None:
     """Raise if a parameter of a loss, model, solver or metric has an invalid value."""
+    cls: Any = type(part)
     params = params_of(part)
-    for name, full_name, declared in _checked_fields(type(part)):
+    for name, full_name, declared in _checked_fields(cls):
         if name in params:
             check_value(full_name, params[name], declared)
 

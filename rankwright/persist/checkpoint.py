@@ -1,4 +1,4 @@
-"""Checkpoints: a folder from which a killed fit continues, with the same bytes at the end.
+"""Checkpoints: a folder from which a killed fit continues, with a result of the same bytes.
 
 The folder contains ``receipt.json``, which describes the run, and numbered safetensors files. Each
 file contains the state of the run after a round; the last two are kept. Its name ends with a digest
@@ -271,7 +271,7 @@ def run_receipt(
         "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "init_model": None if start is None else _digest_of_model(start),
     }
-    # As it is read from the file later.
+    # as it will be read from the file
     decoded: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return decoded
 

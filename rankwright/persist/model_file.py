@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
-from rankwright.core.parameters import params_of, part_name
+from rankwright.core.parameters import PARTS, params_of, part_name
 from rankwright.data.frames import categories_to_json
 from rankwright.data.streams import refuse_device
 from rankwright.errors import PluginError, UsageError
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
 NOT_KEPT = {"n_jobs", "verbose"}
 _FLOAT, _FUNCTION, _PART = "float", "function", "part"
-_PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,8 +167,8 @@ def kept_parameters(ranker: Ranker) -> dict[str, Any]:
     parameters = {}
     for name, value in ranker.get_params(deep=False).items():
         if name not in NOT_KEPT:
-            is_part = name in _PARTS and value is not None
-            parameters[name] = _plain_part(_PARTS[name], value) if is_part else plain(value)
+            is_part = name in PARTS and value is not None
+            parameters[name] = _plain_part(PARTS[name], value) if is_part else plain(value)
     return parameters
 
 
@@ -258,7 +257,7 @@ def restored(value: Any) -> Any:
 
 def _restored_part(value: dict[str, Any]) -> Any:
     kind, name = str(value["kind"]), str(value["name"])
-    if kind not in (*_PARTS.values(), "rankers"):
+    if kind not in (*PARTS.values(), "rankers"):
         raise UsageError(f"a part of the kind {kind!r}.")
     package = f" of the package {value['package']}" if "package" in value else ""
     absent = Absent(f"the {registry.singular(kind)} {name}{package}")

@@ -122,7 +122,7 @@ def test_any_column_out_of_range_is_refused():
             X = csr()
             X.indices[at] = value
             row = np.searchsorted(X.indptr, at, side="right") - 1
-            with pytest.raises(DataError, match=f"^X is no CSR matrix: row {row} has column "):
+            with pytest.raises(DataError, match=f"^X is not a CSR matrix: row {row} has column "):
                 check_csr(X)
 
 
@@ -130,7 +130,7 @@ def test_row_offsets_and_lengths_are_refused_before_they_are_followed():
     for at, value in ((0, 1), (0, -1), (5, -1), (5, 10**6), (40, 0), (40, 10**6), (40, -1)):
         X = csr()
         X.indptr[at] = value
-        with pytest.raises(DataError, match=r"^store is no CSR matrix: its indptr"):
+        with pytest.raises(DataError, match=r"^store is not a CSR matrix: its indptr"):
             check_csr(X, "store")
     X = csr()
     X.indptr = X.indptr[:-1]
