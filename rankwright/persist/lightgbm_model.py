@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from rankwright import registry
 from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, UsageError, counted, quoted
 from rankwright.models.lightgbm_text import check_head, read_trees, tree_blocks
@@ -75,8 +76,14 @@ def _categories(
             stacklevel=6,
         )
         return None
+    for column in columns or ():
+        if column not in names:
+            raise UsageError(
+                f"categories= names {quoted(column)}, and the model has no such feature; "
+                f"{registry.nearest(column, names)}"
+            )
     matching = [name for name in names if name in (columns or ())]
-    if sorted(columns or ()) != sorted(matching) or len(matching) != len(lists):
+    if len(columns or ()) != len(matching) or len(matching) != len(lists):
         raise UsageError(
             f"categories={list(columns or ())!r} does not fit the model, which has "
             f"{counted(len(lists), 'column')} of the type category: name each of them once."

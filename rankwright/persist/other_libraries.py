@@ -114,7 +114,7 @@ def _category_options(library: str, categories: Sequence[str] | None) -> dict[st
         )
     if isinstance(categories, str):
         raise UsageError(f"categories= takes a list of names: [{categories!r}].")
-    return {"categories": list(categories)}
+    return {"categories": [str(name) for name in categories]}
 
 
 def is_importable(model: Any) -> bool:

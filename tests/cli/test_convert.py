@@ -154,7 +154,7 @@ def test_a_model_of_lightgbm_becomes_a_model_file_with_its_categories(tmp_path):
         "a model of 2 features, 1 column of categories"
         in run(text, model, "--categories", "town").stderr
     )
-    assert "does not fit the model" in refused(text, model, "--categories", "city")
+    assert "no such feature; known: price, town" in refused(text, model, "--categories", "city")
     assert "options of data" in refused(text, model, "--from", "letor")
     assert "name a file" in refused(text, "-")
 

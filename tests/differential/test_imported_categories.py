@@ -146,7 +146,10 @@ def test_a_ranker_of_lightgbms_scikit_learn_interface():
 def test_columns_that_do_not_fit_the_categories_of_lightgbm_are_refused():
     frame = _frame()[["stock", "price", "size"]]
     booster = _lightgbm(frame, _grades(_frame()))
-    for wrong in (["weight"], ["size", "stock"], [], ["size", "size"], ["size", "weight"]):
+    for wrong in (["weight"], ["size", "siz"], [3]):
+        with pytest.raises(UsageError, match=f"'{wrong[-1]}', and the model has no such feature; "):
+            rw.import_model(booster, categories=wrong)
+    for wrong in (["size", "stock"], [], ["size", "size"]):
         with pytest.raises(UsageError, match="does not fit the model, which has 1 column of"):
             rw.import_model(booster, categories=wrong)
     for number in ("price", "stock"):  # real numbers; whole numbers above the last code
