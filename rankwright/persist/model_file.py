@@ -133,24 +133,11 @@ def load_model(path: str | Path, *, categories: Sequence[str] | None = None) -> 
                 f"a ranker of model '{ranker.model_name}', a model '{receipt['model']}'."
             )
         ranker.model_, ranker.n_features_in_ = saved.model, saved.n_features
-        best, digest, qid_column = (
-            receipt["best_iteration"], receipt["data"], receipt.get("qid_column"),
-        )  # fmt: skip
-        if type(best) is not int or best < 0 or not isinstance(digest, str):
-            raise UsageError(
-                "best_iteration must be a non-negative integer and the data digest a string."
-            )
-        if not isinstance(qid_column, str | None):
-            raise UsageError("the column of query ids must be a string.")
-        curve = {name: list(restored(values)) for name, values in receipt["curve"].items()}
-        if any(type(value) not in (int, float) for values in curve.values() for value in values):
-            raise UsageError("learning curves must be numbers.")
-        ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = best, digest, curve
-        ranker.qid_column_ = qid_column
+        ranker.best_iteration_, ranker.data_digest_ = receipt["best_iteration"], receipt["data"]
+        ranker.curve_ = {name: list(restored(values)) for name, values in receipt["curve"].items()}
+        ranker.qid_column_ = receipt.get("qid_column")
         ranker.first_feature_id_ = receipt.get("first_feature_id")
-        if ranker.first_feature_id_ not in (None, 0, 1):
-            raise UsageError("the first feature id must be 0 or 1.")
-        if "feature_deviation" in receipt:
+        if receipt.get("feature_deviation") is not None:
             deviation = np.array(restored(receipt["feature_deviation"]), np.float64)
             if deviation.shape != (saved.n_features,):
                 raise UsageError(f"{deviation.size} deviations for {saved.n_features} features.")
