@@ -63,9 +63,8 @@ class Absent:
 
     def _error(self) -> UsageError:
         return UsageError(
-            f"this ranker was saved with {self.name}, which a model file does not hold and no "
-            "installed package announces; it predicts without. To fit it, give it again with "
-            "set_params."
+            f"this ranker was saved with {self.name}, which is neither in the model file nor in an "
+            "installed package. It can predict; to fit it, pass the part again with set_params."
         )
 
 

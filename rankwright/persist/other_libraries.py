@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def _category_options(library: str, categories: Sequence[str] | None) -> dict[st
         raise UsageError(
             f"categories= is for models of LightGBM; models of {library} contain theirs."
         )
-    if isinstance(categories, str):
+    if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise UsageError(f"categories= takes a list of names: [{categories!r}].")
     return {"categories": [str(name) for name in categories]}
 

@@ -155,8 +155,9 @@ def test_columns_that_do_not_fit_the_categories_of_lightgbm_are_refused():
     for number in ("price", "stock"):  # real numbers; whole numbers above the last code
         with pytest.raises(UsageError, match=f"'{number}', which is not of the type category"):
             rw.import_model(booster, categories=[number])
-    with pytest.raises(UsageError, match=r"takes a list of names: \['size'\]"):
-        rw.import_model(booster, categories="size")
+    for wrong in ("size", 3):
+        with pytest.raises(UsageError, match=r"takes a list of names: \["):
+            rw.import_model(booster, categories=wrong)
 
 
 def test_whole_numbers_that_lightgbm_took_for_categories_stay_numbers():
