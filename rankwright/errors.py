@@ -1,6 +1,6 @@
-"""The errors a user meets: one sentence each, saying where the error is and what to do next.
+"""Errors for users: one sentence with the place of the error and the next step.
 
-Beside them stand the words that messages share: quoted text, and numbers with what they count.
+Also the text functions of messages, which quote text and count things.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ _LONGEST = 4000  # characters of a message
 
 
 def printable(text: str) -> str:
-    """Return ``text`` on one line: what is not printable is escaped as Python does."""
+    """Return ``text`` on one line, with escape sequences for unprintable characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def quoted(text: object) -> str:
-    """Return ``text`` in quotes as a message shows it: on one line, shortened where it is long."""
+    """Return ``text`` in quotes, on one line, shortened if it is long."""
     shown = printable(str(text))
     return f"'{shown if len(shown) <= _MOST_QUOTED else shown[: _MOST_QUOTED - 3] + '...'}'"
 
 
 def brief(value: object) -> str:
-    """Return a value as a message shows it: as Python writes it, shortened if it is long."""
+    """Return the ``repr`` of a value on one line, shortened if it is long."""
     if isinstance(value, str):
         return quoted(value)
     text = printable(repr(value))
@@ -31,22 +31,22 @@ def brief(value: object) -> str:
 
 
 def _bounded(text: str) -> str:
-    """Return a message without the middle if it is very long; its end says what to do."""
+    """Return a message, without its middle if it is very long; its end has the advice."""
     half = _LONGEST // 2
     return text if len(text) <= _LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with the word for what it counts: "1 query", "2,500 queries"."""
-    if many is None:
-        many = "queries" if one == "query" else f"{one}s"
-    return f"{number:,} {one if number == 1 else many}"
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun: "1 query", "2,500 queries"."""
+    if plural is None:
+        plural = "queries" if singular == "query" else f"{singular}s"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 class RankwrightError(Exception):
     """Base of all errors raised on purpose; the command line prints it and exits with 2.
 
-    Its message is one line of at most some thousand characters, whatever text it quotes.
+    The message is one line of at most 4,000 characters.
     """
 
     def __init__(self, *args: object) -> None:
@@ -54,27 +54,27 @@ class RankwrightError(Exception):
 
 
 class DataError(RankwrightError, ValueError):
-    """The input data is not what it should be; names the file, line, row, query or column."""
+    """Invalid input data; the message names the file, line, row, query or column."""
 
 
 class DataTypeError(DataError, TypeError):
-    """A value is of a type that cannot be a number; a `DataError` and a TypeError at once."""
+    """A value of a type that cannot be converted to a number."""
 
 
 class UsageError(RankwrightError, ValueError):
-    """A name or an option is wrong; names the nearest right ones."""
+    """Invalid name or option; the message names similar valid ones."""
 
 
 class IncompatibleError(RankwrightError, TypeError):
-    """Two parts that do not fit together, such as a solver and a loss it cannot minimise."""
+    """Two parts that cannot be combined, such as a solver and a loss that it cannot minimise."""
 
 
 class PluginError(RankwrightError, ImportError):
-    """A part that another package announces cannot be loaded; names the package and the reason."""
+    """A part of another package cannot be loaded; the message has the package and the reason."""
 
 
 class ContractError(RankwrightError, AssertionError):
-    """A part does not keep what its kind promises; names the property and where it fails.
+    """A part breaks the contract of its kind; the message names the property and the case.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class ContractError(RankwrightError, AssertionError):
 
 
 class MissingExtraError(RankwrightError, ImportError):
-    """An optional package is not installed; names the pip command that brings it."""
+    """An optional package is not installed; the message has the pip command to install it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -99,4 +99,4 @@ class MissingExtraError(RankwrightError, ImportError):
         self._arguments = package, extra, purpose
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
-        return type(self), self._arguments  # so that it comes through from a worker process
+        return type(self), self._arguments  # to be pickled in a worker process

@@ -1,13 +1,14 @@
 """A GPU for tests: a real one, or Numba's simulator on the CPU. Import it before any other part."""
 
 import numpy as np
-import torch
+import pytest
 from numba import config
 
+torch = pytest.importorskip("torch")  # make test-lowest installs only the core's dependencies
 if not torch.cuda.is_available():
     config.ENABLE_CUDASIM = 1  # read once, when numba.cuda is imported
 
-from rankwright.core import cuda
+from rankwright.core import cuda  # noqa: E402
 
 DEVICE = "cpu" if cuda.SIMULATED else "cuda"
 

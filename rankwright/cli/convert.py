@@ -1,4 +1,4 @@
-"""``rankwright convert IN OUT`` and ``rankwright synthetic SHAPE OUT``: ranking data to a file."""
+"""``rankwright convert IN OUT``, ``rankwright synthetic SHAPE OUT``: data or models to files."""
 
 from __future__ import annotations
 
@@ -54,13 +54,22 @@ def convert(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Any option of the writer; may be repeated."),
     ] = None,
+    categories: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Columns of the type category (models of LightGBM)."),
+    ] = None,
     json: console.JsonOption = False,
 ) -> None:
-    """Convert ranking data between the formats named by "rankwright list formats"."""
+    """Convert ranking data between formats, or a model of another tool to a model file.
+
+    "rankwright list formats" shows the formats. --categories names columns of the frame that a
+    model of LightGBM was trained on, separated by commas.
+    """
     import warnings
     from dataclasses import asdict
 
     from rankwright.data import files
+    from rankwright.ranklib.model_files import is_model
 
     if json and target == "-":
         raise UsageError("--json and OUT '-' both write to standard output; name a file for OUT.")
@@ -74,6 +83,13 @@ def convert(
         dtype=dtype,
     )
     for_writer = parse_settings(write or [], "--write")
+    if categories is not None or is_model(source):
+        if options or for_writer or from_ or to:
+            raise UsageError(
+                "the options of data do not apply to a model file, which has only --categories."
+            )
+        _convert_model(source, target, categories, json=json)
+        return
     with warnings.catch_warnings(record=True) as lost:
         warnings.simplefilter("always", UserWarning)
         done = files.convert(
@@ -88,6 +104,24 @@ def convert(
             f"{source} -> {target}: {counted(done.documents, 'document')} of "
             f"{counted(done.queries, 'query')}, {counted(done.features, 'feature')}."
         )
+
+
+def _convert_model(source: str, target: str, categories: str | None, *, json: bool) -> None:
+    """Write a model of any tool as a model file of Rankwright."""
+    from rankwright.ranklib.model_files import load_model
+
+    if target == "-":
+        raise UsageError("a model file is not text; name a file for OUT.")
+    ranker = load_model(source, categories=None if categories is None else categories.split(","))
+    ranker.save(target)
+    features, names = ranker.n_features_in_, list(getattr(ranker, "categories_", {}))
+    if json:
+        console.print_json(
+            {"source": source, "target": target, "features": features, "categories": names}
+        )
+        return
+    columns = f", {counted(len(names), 'column')} of categories" if names else ""
+    console.say(f"{source} -> {target}: a model of {counted(features, 'feature')}{columns}.")
 
 
 def synthetic(

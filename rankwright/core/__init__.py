@@ -1,1 +1,1 @@
-"""What every other package stands on: types, the tie rule, kernels, threads and random streams."""
+"""The basis of the other packages: types, the tie rule, kernels, threads and random streams."""

@@ -1,29 +1,30 @@
-"""Whatever the caller has, as the arrays we compute with; refusals name the row and column."""
+"""Convert features, grades, ids and groups of the caller to arrays.
+
+Errors name the row and the column of the first bad value.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rankwright.core.checks import check_csr
 from rankwright.core.types import F64, AnyArray, FloatMatrix
 from rankwright.errors import DataError, DataTypeError, brief, quoted
 
-_BLOCK = 1 << 22
 _BLOCK_BYTES = 1 << 24
+_COMPLEX = "Complex data not supported: X must be real numbers."
 _WHOLE = 1 << 53  # up to here a double holds every whole number
-_LAST_STEP = 2.0**104  # between the two highest float32
 
 
 class FeatureError(DataError):
-    """A value of a feature is wrong; the message says "feature column" and its number, from 0."""
+    """Invalid value of a feature; the message names the "feature column" by its number, from 0."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(message)
@@ -34,25 +35,25 @@ class FeatureError(DataError):
 
 
 class FeatureTypeError(FeatureError, DataTypeError):
-    """A value of a feature is of a type that cannot be a number."""
+    """A value of a feature has a type that cannot be converted to a number."""
 
 
 @contextmanager
 def naming_features(names: Sequence[Any] | None) -> Iterator[None]:
-    """Put the name of a feature in place of its column in a `FeatureError`."""
+    """Replace the number of the column in a `FeatureError` by the name of the feature."""
     try:
         yield
     except FeatureError as error:
         if names is None:
             raise
-        column = error.column
-        named = f"feature {quoted(names[column])}"
+        column = f"feature column {error.column}"
+        message = str(error).replace(column, f"feature {quoted(names[error.column])}", 1)
         kind = DataTypeError if isinstance(error, DataTypeError) else DataError
-        raise kind(str(error).replace(f"feature column {column}", named, 1)) from None
+        raise kind(message) from None
 
 
 def refuse_lazy(X: Any) -> None:
-    """Refuse a lazy frame, of which nothing has been read yet."""
+    """Raise for a lazy frame, which has not been read yet."""
     if hasattr(X, "collect"):
         raise DataError("X is a lazy frame; collect it first: X.collect().")
 
@@ -97,35 +98,8 @@ def blocks(X: FloatMatrix) -> Iterator[slice]:
         yield slice(lo, min(lo + step, n))
 
 
-def not_above(values: F64, kind: Any = np.float32) -> AnyArray:
-    """Return the highest number of a ``kind`` (float32) that is not above each value.
-
-    For a feature x of that kind, x <= value and x <= this are the same.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        near = np.asarray(values, np.float64).astype(kind)
-        below = np.nextafter(near, near.dtype.type(-np.inf))
-    return np.where(near.astype(np.float64) <= values, near, below)
-
-
-def highest_rounded_to(threshold: NDArray[np.float32]) -> F64:
-    """Return the highest float64 that float32 rounds to each threshold or below.
-
-    So x <= this, for features read in float64, is the comparison of tools that round them first.
-    """
-    wide = threshold.astype(np.float64)
-    with np.errstate(over="ignore"):
-        above = np.nextafter(threshold, np.float32(np.inf)).astype(np.float64)
-    above = np.where(np.isinf(above), wide + _LAST_STEP, above)  # of the highest float32
-    middle = wide + (above - wide) / 2.0
-    # a number half way between two float32 goes to the one whose last bit is 0
-    even = threshold.view(np.uint32) % 2 == 0
-    highest = np.where(even, middle, np.nextafter(middle, -np.inf))
-    return np.where(np.isfinite(wide), highest, wide)
-
-
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise if ``values`` is a NumPy masked array with masked values: the hidden ones are unset."""
+    """Raise if ``values`` is a NumPy masked array with masked values, because they are unset."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
         raise DataError(
@@ -149,7 +123,7 @@ def as_vector(values: Any, name: str, length: int) -> AnyArray:
 
 
 def as_array(values: Any, name: str) -> AnyArray:
-    """Return ``values`` as an array; texts that NumPy would cut are refused."""
+    """Return ``values`` as an array; raise for texts that NumPy would truncate."""
     array = np.asarray(values)
     if array.dtype.kind in "US" and array.ndim == 1 and not isinstance(values, np.ndarray):
         refuse_trailing_nul(values, name)
@@ -157,9 +131,9 @@ def as_array(values: Any, name: str) -> AnyArray:
 
 
 def refuse_trailing_nul(values: Collection[Any], what: str) -> None:
-    """Refuse ids that end in a NUL character, which NumPy's texts drop: two ids would be one."""
+    """Raise for ids that end in NUL, which NumPy drops, so that two ids would be equal."""
     with suppress(TypeError):  # some are not text
-        if "\0" not in "".join(values):  # five times as fast as looking at each
+        if "\0" not in "".join(values):  # five times as fast as a loop
             return
     for value in values:
         if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
@@ -170,9 +144,9 @@ def refuse_trailing_nul(values: Collection[Any], what: str) -> None:
 
 
 def as_groups(values: Any, name: str, length: int) -> AnyArray:
-    """Return ``values`` as a vector of groups, or as documents x topics where they are a matrix.
+    """Return ``values`` as a vector of groups, or a matrix as shares of documents x topics.
 
-    A document's share in a topic is 0 or 1, or any number from 0.
+    Shares are 0 or 1, or any number from 0.
     """
     refuse_masked(values, name)
     array = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
@@ -186,21 +160,18 @@ def as_groups(values: Any, name: str, length: int) -> AnyArray:
 
 
 def as_float_vector(values: Any, name: str, length: int) -> F64:
-    """Return ``values`` as float64 of the given length, naming the first that is no number."""
+    """Return ``values`` as float64 of the given length."""
     array = as_vector(values, name, length)
     if array.dtype.kind not in "fiub":
-        listed = array.tolist() if isinstance(values, np.ndarray) else list(values)
-        for row, value in enumerate(listed):
-            if not _is_number(value):
-                if not isinstance(value, str | bytes):
-                    raise DataTypeError(
-                        f"{name} must be numbers; row {row} holds {quoted(value)}: "
-                        f"{_not_a_number(value)}"
-                    )
-                raise DataError(
-                    f"{name} must be numbers; row {row} holds {brief(value)}: turn text into "
-                    "numbers first, a higher one for what is better."
-                )
+        wrong = _first_non_number(array.tolist() if isinstance(values, np.ndarray) else values)
+        if wrong is not None:
+            row, shown, is_text = wrong
+            message = f"{name} must be numbers; row {row} holds {shown}"
+            if not is_text:
+                raise DataTypeError(message)
+            raise DataError(
+                f"{message}: turn text into numbers first, higher for better documents."
+            )
     return np.ascontiguousarray(array, np.float64)
 
 
@@ -208,17 +179,12 @@ def _as_csr(X: Any) -> sparse.csr_array[Any]:
     if X.ndim != 2:
         raise DataError(f"X must be a table of rows and features, not of shape {X.shape}.")
     if X.dtype.kind == "c":
-        raise DataError("Complex data not supported: X must be real numbers.")
-    if X.format == "csr":
-        check_csr(X)
-        matrix = sparse.csr_array(X)
-    else:
-        matrix = _to_csr(X)
-        check_csr(matrix)
+        raise DataError(_COMPLEX)
+    matrix = _to_csr(X)
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy() if matrix is X or np.shares_memory(matrix.data, X.data) else matrix
+        matrix = matrix.copy() if np.shares_memory(matrix.data, X.data) else matrix
         matrix.sum_duplicates()
     if np.isinf(matrix.data).any():
         at = int(np.flatnonzero(np.isinf(matrix.data))[0])
@@ -228,37 +194,41 @@ def _as_csr(X: Any) -> sparse.csr_array[Any]:
 
 
 def _to_csr(X: Any) -> sparse.csr_array[Any]:
-    """Return a matrix of another sparse format as CSR; SciPy's conversions check no bounds."""
+    """Return a sparse matrix as CSR. SciPy's conversions check no bounds, so check them first."""
     try:
+        if X.format == "csr":
+            check_csr(X)
+            return sparse.csr_array(X)
         if X.format == "csc":
             check_csr(X.T)
         elif hasattr(X, "check_format"):
             X.check_format()
         elif X.format == "coo":
             X = sparse.coo_array((X.data, (X.row, X.col)), X.shape)  # which checks its numbers
-        return sparse.csr_array(X)
+        matrix = sparse.csr_array(X)
+        check_csr(matrix)
+    except DataError:
+        raise
     except (ValueError, TypeError, IndexError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"X is no {X.format.upper()} matrix: {error}.") from None
+        raise DataError(f"X is not a valid {X.format.upper()} matrix: {error}.") from None
+    return matrix
 
 
 def _to_float64(array: AnyArray) -> AnyArray:
     if array.dtype.kind == "c":
-        raise DataError("Complex data not supported: X must be real numbers.")
-    if array.dtype.kind == "O":
-        array = _without_na(array)
+        raise DataError(_COMPLEX)
+    if array.dtype.kind == "O":  # None instead of pandas.NA, which float() refuses
+        is_na = np.reshape([type(value).__name__ == "NAType" for value in array.flat], array.shape)
+        array = array.copy()
+        array[is_na.astype(bool)] = None
     if array.dtype.kind not in "fiub":
-        for row, column in np.ndindex(*array.shape):
-            value = array[row, column]
-            value = value.item() if isinstance(value, np.generic) else value
-            if not _is_number(value):
-                where = f"X must be numbers; row {row}, feature column {column} holds"
-                if not isinstance(value, str | bytes):
-                    message = f"{where} {quoted(value)}: {_not_a_number(value)}"
-                    raise FeatureTypeError(message, column)
-                message = f"{where} {brief(value)}. Encode text first, or drop the column."
-                raise FeatureError(message, column)
+        wrong = _first_non_number(array.ravel().tolist())
+        if wrong is not None:
+            row, column = divmod(wrong[0], array.shape[1])
+            message = f"X must be numbers; row {row}, feature column {column} holds {wrong[1]}"
+            if not wrong[2]:
+                raise FeatureTypeError(message, column)
+            raise FeatureError(f"{message}. Encode text first, or drop the column.", column)
     whole = array.dtype.kind in "iu" and array.size > 0
     if whole and max(int(array.max()), -int(array.min())) > _WHOLE:
         warnings.warn(
@@ -268,23 +238,12 @@ def _to_float64(array: AnyArray) -> AnyArray:
     return array.astype(np.float64)
 
 
-def _without_na(array: AnyArray) -> AnyArray:
-    """Return an object array with None for pandas.NA, which float() refuses."""
-    na = np.reshape([type(value).__name__ == "NAType" for value in array.flat], array.shape)
-    if not na.any():
-        return array
-    found = array.copy()
-    found[na] = None
-    return found
-
-
 def _refuse_infinite(array: AnyArray) -> None:
-    rows = max(1, _BLOCK // max(1, array.shape[1]))
-    for start in range(0, len(array), rows):
-        bad = np.isinf(array[start : start + rows])
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise _infinite(start + int(row), int(column))
+    for block in blocks(array):
+        infinite = np.isinf(array[block])
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise _infinite(block.start + int(row), int(column))
 
 
 def _infinite(row: int, column: int) -> DataError:
@@ -293,19 +252,19 @@ def _infinite(row: int, column: int) -> DataError:
     )
 
 
-def _is_number(value: Any) -> bool:
-    if value is None:
-        return True  # astype(float) reads None as NaN
-    if isinstance(value, str | bytes):
-        return False
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _first_non_number(values: Iterable[Any]) -> tuple[int, str, bool] | None:
+    """Return the index of the first value that is not a number, or None.
 
-
-def _not_a_number(value: Any) -> str:
-    """Return Python's own sentence for a value of another type, which scikit-learn expects."""
-    name = type(value).__name__
-    return f"float() argument must be a string or a real number, not {quoted(name)}."
+    It is followed by the description for the error, and whether the value is text. The value None
+    is NaN.
+    """
+    for index, value in enumerate(values):
+        if isinstance(value, str | bytes):
+            return index, brief(value), True
+        try:
+            float(0.0 if value is None else value)
+        except (TypeError, ValueError):
+            # the sentence of Python, which scikit-learn expects
+            wanted = "float() argument must be a string or a real number"
+            return index, f"{quoted(value)}: {wanted}, not {quoted(type(value).__name__)}.", False
+    return None

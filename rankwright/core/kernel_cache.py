@@ -84,7 +84,7 @@ def kernels_folder() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder and its parent with mode 0700; refuse them if others can write to them."""
+    """Create a folder and its parent with mode 0700; raise if other users can write to them."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     if hasattr(os, "geteuid"):
@@ -93,7 +93,7 @@ def private_folder(path: Path) -> Path:
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 raise PermissionError(f"{level} is not a folder of this user.")
             if stat.S_IMODE(status.st_mode) & 0o022:
-                raise PermissionError(f"{level} can be written to by others.")
+                raise PermissionError(f"other users can write to {level}.")
     if not os.access(path, os.W_OK | os.X_OK):
         raise PermissionError(f"{path} is not writable.")
     return path

@@ -26,7 +26,7 @@ def longest(lo, hi, indptr):
 
 @kernel
 def clear(lo, hi, array):
-    """Write zeros to the rows lo:hi of an array that was asked for, that is, has a length."""
+    """Write zeros to the rows lo:hi of an array; an empty array is an output that is not needed."""
     if len(array):
         for i in shared_range(lo, hi):
             array[i] = 0.0
@@ -34,7 +34,7 @@ def clear(lo, hi, array):
 
 @kernel
 def clear_query(q, indptr, value, grad, curv):
-    """Write zeros for query q: all that a loss has to say where there is no order."""
+    """Write zeros for query q, which has no order."""
     value[q] = 0.0
     clear(indptr[q], indptr[q + 1], grad)
     clear(indptr[q], indptr[q + 1], curv)
@@ -43,13 +43,13 @@ def clear_query(q, indptr, value, grad, curv):
 @kernel
 def query_seed(random_key, q):
     """Return a hash of q and ``random_key``: seed, iteration and number of the first query."""
-    sampled_in = hash_step(hash_step(np.uint64(0), random_key[0]), random_key[1])
-    return hash_step(sampled_in, np.uint64(q) + random_key[2])
+    iteration = hash_step(hash_step(np.uint64(0), random_key[0]), random_key[1])
+    return hash_step(iteration, np.uint64(q) + random_key[2])
 
 
 # --- functions of one number -----------------------------------------------------------------
 #
-# Exact where the textbook formula overflows or cancels.
+# They are exact when the textbook formula overflows or cancels.
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -112,11 +112,8 @@ def hash_uniform(state):
 
 # --- copies ----------------------------------------------------------------------------------
 #
-# Copies inside kernels, compiled at once.
-#
-# An array that is assigned to a slice, ``target[:n] = source``, makes Numba compile the sentence
-# that it would say of shapes that do not fit, which takes two seconds in every first fit. Here
-# nothing is checked: ``target`` must have room.
+# For ``target[:n] = source`` Numba compiles the error message for different shapes, which takes two
+# seconds. These copies check nothing: ``target`` must be long enough.
 
 
 @kernel

@@ -53,7 +53,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 def map_queries(
     kernel: Callable[..., None], indptr: I64, *args: Any, n_jobs: int | None = None
 ) -> None:
-    """Call ``kernel(lo, hi, indptr, *args)`` for ranges of queries that cover all of them once."""
+    """Call ``kernel(lo, hi, indptr, *args)`` for disjoint ranges of queries, which cover all."""
     bounds = query_ranges(indptr)
     map_ranges(kernel, bounds, indptr, *args, n_jobs=n_jobs)
 

@@ -6,7 +6,6 @@ dataclass fields. Constructors only store parameters; `check_parameters` checks 
 
 from __future__ import annotations
 
-import copy
 import difflib
 import math
 import sys
@@ -104,10 +103,6 @@ def with_params(part: Any, changes: Mapping[str, Any]) -> Any:
             raise unknown_parameter(type(part).__name__, name, params)
     if is_dataclass(part):
         return replace(part, **changes)  # type: ignore[type-var]
-    if hasattr(part, "set_params"):
-        changed = copy.deepcopy(part)
-        changed.set_params(**changes)
-        return changed
     return type(part)(**{**params, **changes})
 
 
@@ -161,9 +156,9 @@ def check_parameters(part: Any) -> None:
     """Raise if a parameter of a loss, model, solver or metric has an invalid value."""
     cls: Any = type(part)
     params = params_of(part)
-    for name, shown, declared in _checked_fields(cls):
+    for name, full_name, declared in _checked_fields(cls):
         if name in params:
-            check_value(shown, params[name], declared)
+            check_value(full_name, params[name], declared)
 
 
 @cache
@@ -178,11 +173,11 @@ def check_value(name: str, value: Any, declared: Any) -> None:
     """Raise unless ``value`` is of a declared type and satisfies its constraints."""
     options = type_options(declared)
     matching = [option for option in options if _is_instance(value, base_type(option))]
-    required = [option for option in options if option is not type(None)]
     if not matching:
-        matching = required if len(required) == 1 else []  # its check reports the type as well
-        if not any(get_origin(option) is Annotated for option in matching):
+        required = [option for option in options if option is not type(None)]
+        if len(required) > 1 or get_origin(required[0]) is not Annotated:
             raise UsageError(f"{name} must be {_expected(options, value)}")
+        matching = required  # its check raises
     if all(get_origin(option) is Annotated for option in matching):
         for option in matching:
             for check in get_args(option)[1:]:
@@ -191,26 +186,24 @@ def check_value(name: str, value: Any, declared: Any) -> None:
 
 def _is_instance(value: Any, kind: Any) -> bool:
     """Return whether ``value`` is of a type; numbers of NumPy and any sequence are accepted."""
+    origin = get_origin(kind) or kind
     if kind is Any:
         return True
-    origin, of = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(_is_instance(value, base_type(option)) for option in type_options(kind))
-    boolean = isinstance(value, bool | np.bool_)
     if origin is Literal:
-        return any(same(value, choice) for choice in of)
-    if kind is int:
-        return isinstance(value, Integral) and not boolean
-    if kind is float:
-        return isinstance(value, Real) and not boolean
+        return any(same(value, choice) for choice in get_args(kind))
+    is_boolean = isinstance(value, bool | np.bool_)
     if kind is bool:
-        return boolean
+        return is_boolean
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not is_boolean
     if origin in (tuple, Sequence):
         sequence = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
-        return sequence and all(_is_instance(item, of[0]) for item in value)
-    if hasattr(origin or kind, "__value__"):  # a type alias, such as NDArray of NumPy 2.5
-        return _is_instance(value, (origin or kind).__value__)
-    return isinstance(value, origin or kind)
+        return sequence and all(_is_instance(item, get_args(kind)[0]) for item in value)
+    if hasattr(origin, "__value__"):  # a type alias, such as NDArray of NumPy 2.5
+        return _is_instance(value, origin.__value__)
+    return isinstance(value, origin)
 
 
 def _expected(options: list[Any], value: Any) -> str:
@@ -232,64 +225,35 @@ def _expected(options: list[Any], value: Any) -> str:
 # --- names in other libraries -----------------------------------------------------------------
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "num_boost_round": ("n_estimators", "n_rounds"),
-    "num_iterations": ("n_estimators", "n_rounds"),
-    "num_trees": ("n_estimators",),
-    "n_trees": ("n_estimators",),
-    "iterations": ("n_estimators", "n_rounds"),
-    "n_iter": ("max_iter", "n_estimators", "n_rounds"),
-    "eta": ("learning_rate",),
-    "shrinkage": ("learning_rate",),
-    "shrinkage_rate": ("learning_rate",),
-    "max_leaves": ("num_leaves",),
-    "max_leaf_nodes": ("num_leaves",),
-    "min_data_in_leaf": ("min_child_samples",),
-    "min_samples_leaf": ("min_child_samples",),
-    "min_sum_hessian_in_leaf": ("min_child_weight",),
-    "lambda_l2": ("reg_lambda", "l2"),
-    "l2_leaf_reg": ("reg_lambda", "l2"),
-    "l2_regularization": ("reg_lambda", "l2"),
-    "reg_lambda": ("l2",),
-    "l2": ("reg_lambda",),
-    "alpha": ("l2", "reg_alpha"),
-    "C": ("l2",),
-    "lambda_l1": ("reg_alpha", "l1"),
-    "reg_alpha": ("l1",),
-    "l1": ("reg_alpha",),
-    "bagging_fraction": ("subsample",),
-    "feature_fraction": ("colsample_bytree",),
-    "colsample_bylevel": ("colsample_bytree",),
-    "max_features": ("colsample_bytree",),
-    "rsm": ("colsample_bytree",),
-    "max_bin": ("max_bins",),
-    "border_count": ("max_bins",),
-    "monotonic_cst": ("monotone_constraints",),
-    "categorical_features": ("categorical_feature",),
-    "cat_features": ("categorical_feature",),
-    "max_iterations": ("max_iter",),
-    "tolerance": ("tol",),
-    "eval_metric": ("metric",),
-    "scoring": ("metric",),
-    "objective": ("loss",),
-    "early_stopping": ("early_stopping_rounds",),
-    "early_stopping_round": ("early_stopping_rounds",),
-    "n_iter_no_change": ("early_stopping_rounds",),
-    "num_threads": ("n_jobs",),
-    "n_threads": ("n_jobs",),
-    "thread_count": ("n_jobs",),
-    "threads": ("n_jobs",),
-    "nthread": ("n_jobs",),
-    "seed": ("random_state",),
-    "random_seed": ("random_state",),
-    "hidden": ("hidden_layer_sizes",),
-    "hidden_sizes": ("hidden_layer_sizes",),
-    "max_epochs": ("epochs",),
-    "n_epochs": ("epochs",),
-    "lr": ("learning_rate",),
-    "truncation_level": ("truncation",),
-    "lambdarank_truncation_level": ("truncation",),
-}
-"""Names of parameters in other libraries, with the possible names in this one."""
+    "max_iter": ("n_iter", "max_iterations"),
+    "n_estimators": (
+        "num_boost_round", "num_iterations", "num_trees", "n_trees", "iterations", "n_iter",
+    ),
+    "n_rounds": ("num_boost_round", "num_iterations", "iterations", "n_iter"),
+    "epochs": ("max_epochs", "n_epochs"),
+    "learning_rate": ("eta", "shrinkage", "shrinkage_rate", "lr"),
+    "num_leaves": ("max_leaves", "max_leaf_nodes"),
+    "min_child_samples": ("min_data_in_leaf", "min_samples_leaf"),
+    "min_child_weight": ("min_sum_hessian_in_leaf",),
+    "reg_lambda": ("lambda_l2", "l2_leaf_reg", "l2_regularization", "l2"),
+    "l2": ("lambda_l2", "l2_leaf_reg", "l2_regularization", "reg_lambda", "alpha", "C"),
+    "reg_alpha": ("lambda_l1", "l1", "alpha"),
+    "l1": ("lambda_l1", "reg_alpha"),
+    "subsample": ("bagging_fraction",),
+    "colsample_bytree": ("feature_fraction", "colsample_bylevel", "max_features", "rsm"),
+    "max_bins": ("max_bin", "border_count"),
+    "monotone_constraints": ("monotonic_cst",),
+    "categorical_feature": ("categorical_features", "cat_features"),
+    "tol": ("tolerance",),
+    "metric": ("eval_metric", "scoring"),
+    "loss": ("objective",),
+    "early_stopping_rounds": ("early_stopping", "early_stopping_round", "n_iter_no_change"),
+    "n_jobs": ("num_threads", "n_threads", "thread_count", "threads", "nthread"),
+    "random_state": ("seed", "random_seed"),
+    "hidden_layer_sizes": ("hidden", "hidden_sizes"),
+    "truncation": ("truncation_level", "lambdarank_truncation_level"),
+}  # fmt: skip
+"""Names of parameters in this library, with their names in other libraries."""
 
 
 def unknown_parameter(
@@ -311,7 +275,7 @@ def unknown_parameter(
         The fixed loss of the ranker, whose parameters only a `Ranker` with this loss can set.
     """
     params = list(params)
-    candidates = (name, *ELSEWHERE.get(name, ()))
+    candidates = (name, *(ours for ours, theirs in ELSEWHERE.items() if name in theirs))
     for candidate in candidates:
         if candidate in params:
             return UsageError(f"{owner} has no parameter '{name}'; it is called {candidate} here.")
@@ -329,14 +293,13 @@ def unknown_parameter(
 def _part_with(candidates: Iterable[str], params: Collection[str], loss: str | None) -> str | None:
     """Return the advice to use another part that has one of the parameters, or None."""
     for candidate in candidates:
-        if loss is not None and candidate in field_names("losses", loss):
+        if loss is not None and candidate in _field_names("losses", loss):
             return (
                 f"its loss has {candidate}: take the ranker named ranker with the loss {loss} "
                 f"(on the command line --set loss={loss} --set loss.{candidate}=VALUE)."
             )
-        for kind, names in (("solvers", registry.SOLVERS), ("models", _FOR_ANY_LOSS)):
-            part = registry.singular(kind)
-            owners = [name for name in names if candidate in field_names(kind, name)]
+        for part, names in (("solver", registry.SOLVERS), ("model", _FOR_ANY_LOSS)):
+            owners = [name for name in names if candidate in _field_names(f"{part}s", name)]
             if part in params and owners:
                 return (
                     f"{candidate} is a parameter of the {part} {either(owners)}: pass such a {part}"
@@ -349,28 +312,34 @@ def _part_with(candidates: Iterable[str], params: Collection[str], loss: str | N
 _FOR_ANY_LOSS = ("linear", "trees", "network", "kernel", "factorization")
 
 
-def field_names(kind: str, name: str) -> set[str]:
-    """Return the names of the parameters of a registered part."""
+def _field_names(kind: str, name: str) -> set[str]:
     return {field.name for field in fields(registry.resolve(kind, name))}
-
-
-LARGEST_WHOLE = 2**63 - 1
-"""Largest integer in kernels."""
 
 
 # --- checks of values --------------------------------------------------------------------------
 
+_LARGEST_WHOLE = 2**63 - 1  # in kernels
+
 
 def check_above_zero(name: str, value: Any) -> None:
     """Raise unless ``value`` is a finite number above 0."""
-    if not (_is_finite(value) and value > 0):
-        raise UsageError(f"{name} must be above 0{_and_finite(value)}, not {_shown(value)}.")
+    _check_number(name, value, "above 0", lambda number: number > 0)
 
 
 def check_zero_or_more(name: str, value: Any) -> None:
     """Raise unless ``value`` is a finite number from 0."""
-    if not (_is_finite(value) and value >= 0):
-        raise UsageError(f"{name} must be 0 or more{_and_finite(value)}, not {_shown(value)}.")
+    _check_number(name, value, "0 or more", lambda number: number >= 0)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a number above 0 and at most 1."""
+    _check_number(name, value, "a share above 0, up to 1 for all", lambda number: 0 < number <= 1)
+
+
+def _check_number(name: str, value: Any, wanted: str, is_valid: Callable[[Any], bool]) -> None:
+    if not (_is_finite(value) and is_valid(value)):
+        finite = " and finite" if isinstance(value, Real) and value == math.inf else ""
+        raise UsageError(f"{name} must be {wanted}{finite}, not {_shown(value)}.")
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
@@ -379,8 +348,8 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise UsageError(f"{name} must be a whole number, {least} or more, not {_shown(value)}.")
     if value < least:
         raise UsageError(f"{name} must be {least} or more, not {value}.")
-    if value > LARGEST_WHOLE:
-        raise UsageError(f"{name} must be {LARGEST_WHOLE} or less, not {float(value):g}.")
+    if value > _LARGEST_WHOLE:
+        raise UsageError(f"{name} must be {_LARGEST_WHOLE} or less, not {float(value):g}.")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -388,12 +357,6 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     choices = list(choices)
     if value not in choices:
         raise UsageError(f"{name} must be {either(choices)}, not '{value}'.")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise unless ``value`` is a number above 0 and at most 1."""
-    if not (_is_finite(value) and 0 < value <= 1):
-        raise UsageError(f"{name} must be a share above 0, up to 1 for all, not {_shown(value)}.")
 
 
 def at_least(least: int) -> Callable[[str, Any], None]:
@@ -428,10 +391,6 @@ def _is_finite(value: Any) -> bool:
 
 def _shown(value: Any) -> Any:
     return repr(value) if isinstance(value, str) else value
-
-
-def _and_finite(value: Any) -> str:
-    return " and finite" if isinstance(value, Real) and value == math.inf else ""
 
 
 def seed_of(random_state: Any) -> int:

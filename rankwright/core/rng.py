@@ -1,7 +1,7 @@
-"""Named random streams: the same seed and the same name give the same numbers, in any order.
+"""Named random streams: a seed and a name determine the numbers, in any order of use.
 
-A stream's name is a path such as ``("boost", "rows", 17)``. Because each has its own counter-based
-generator, sampling in one place never moves another, and a resumed run samples as the first did.
+A name is a path such as ``("boost", "rows", 17)``. Each stream has its own counter-based generator,
+so streams do not affect each other, and a resumed run samples the same numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def stream(seed: int, *name: str | int) -> np.random.Generator:
-    """Return the generator called ``name`` under ``seed``."""
+    """Return the generator of ``name`` and ``seed``."""
     return np.random.Generator(np.random.Philox(key=_digest(seed, name)))
 
 

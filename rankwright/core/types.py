@@ -257,7 +257,7 @@ class TargetProblem(Problem, Protocol):
     def targets(self, w: F64, near: F64 | None = None, rate: float = 1.0) -> F64:
         """Return the targets nearest to the scores of ``w``.
 
-        With a ``rate`` below 1, those nearest to a mean of the scores and the targets ``near``.
+        With a ``rate`` below 1, return the targets nearest to a mean of the scores and ``near``.
         """
 
     def with_targets(self, r: F64) -> Problem:
@@ -305,7 +305,7 @@ class Round:
     Parameters
     ----------
     number : int
-        Counted from 1; the rounds of a model that the fit continues from count.
+        Counted from 1, including the rounds of a model that the fit continues.
     loss : float
         The training objective after the round.
     valid_scores : array, or None without validation data
@@ -338,7 +338,7 @@ class FittedModel(Protocol):
 
     Optional: ``scores_of(data, n_jobs=)`` and ``contributions_of(data)`` of a model whose scores
     depend on the query; ``coef``, the weights of a linear model;
-    ``importance(kind)`` and ``breakpoints(column)`` of trees; ``solution``, the `SolveResult`.
+    ``importance(kind)`` of trees; ``solution``, the `SolveResult`.
     """
 
     @property
@@ -392,4 +392,4 @@ class Model(Protocol):
     def restore(
         arrays: Mapping[str, AnyArray], texts: Mapping[str, str], n_features: int
     ) -> FittedModel:
-        """Build the fitted model from its own arrays and texts."""
+        """Build the fitted model from the results of `arrays` and `texts`."""

@@ -1,4 +1,4 @@
-"""Why a ranking is as it is: `rankwright.explain`."""
+"""Explanations of rankings: `rankwright.explain`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def explain(
     ----------
     ranker : fitted ranker
     data : RankingData or frame
-        Changes are given in standard deviations of its values. The features of a frame are found by
-        their names, and its query ids, grades and document ids as `rankwright.load` finds them;
-        there need be no grades.
+        Grades are optional. The features of a frame are found by their names, and its query ids,
+        grades and document ids as `rankwright.load` finds them. Its values are tried to swap two
+        documents, and changes are in standard deviations of these values.
     query : query id
     docs : sequence of one or two documents
-        By name, or else by number in the query, from 1. Two: why one is above the other, and the
-        smallest change that swaps them. One: why it stands where it does. None: the whole ranking
-        of the query.
+        Names, or numbers in the query, from 1. With two documents, explain why one is above the
+        other, and find the smallest change of one feature to a value in the data that swaps them.
+        With one, explain its rank. None explains the whole ranking of the query.
     against : fitted ranker
-        With one document: why it stands elsewhere under ``ranker`` than under ``against``.
+        With one document, explain why its rank differs between ``against`` and ``ranker``.
     qid : str
-        The column of query ids in a frame; by default that of the training data, or a usual name.
+        Column of query ids in a frame; by default that of the training data, or a usual name.
 
     Returns
     -------
@@ -49,13 +49,13 @@ def explain(
     >>> X, names = [[0.1, 3.0], [0.9, 1.0], [0.5, 2.0]], ["a", "b"]
     >>> data = rw.RankingData.from_arrays(X, [0, 2, 1], qid=["q"] * 3, feature_names=names)
     >>> ranker = rw.MEMR(l2=0.1).fit(data)
-    >>> print(rw.explain(ranker, data, query="q", docs=[2, 1]))
+    >>> print(rw.explain(ranker, data, query="q", docs=[2, 3]))
     query q: 2 (rank 1, score 0.61..., grade 2)
-      ranks above 1 (rank 3, score -1.35..., grade 0)
-      by 1.96..., split over the features by weights:
-         +0.98...  a: 0.9 against 0.1
-         +0.98...  b: 1 against 3
-      they swap when a of 1 goes from 0.1 to 1.7 ...
+      ranks above 3 (rank 2, score -0.36..., grade 1)
+      by 0.98..., split over the features by weights:
+         +0.49...  a: 0.9 against 0.5
+         +0.49...  b: 1 against 2
+      they swap when a of 2 goes from 0.9 to 0.1 (2.4 standard deviations)
     """
     from rankwright.errors import UsageError
     from rankwright.explanation.query import QueryView, explain_query, in_columns_of

@@ -1,7 +1,7 @@
-"""Which features a ranker relies on: by gain, splits, SHAP values, or by shuffling them.
+"""Importance of features for a ranker: gain, splits, SHAP values, or permutation.
 
-Shuffling stays within queries: the values of one feature trade places among the documents of each
-query, and the importance is what the metric loses on average,
+Permutation shuffles the values of one feature among the documents of each query. The importance is
+the mean decrease of the metric,
 
     importance_f = metric(scores) - mean over repeats of metric(scores with f shuffled).       (1)
 """
@@ -44,14 +44,18 @@ def importance(
     ----------
     ranker : fitted ranker
     kind : "gain", "split", "shap" or "permutation"
-        Gain and splits are those of a tree model; SHAP is the mean of absolute contributions to
-        the scores of ``data`` (trees and linear models); permutation is (1) and suits any model.
+        "gain" and "split" need a tree model. "shap" is the mean absolute contribution to the scores
+        of ``data``, for trees and linear models. "permutation" is (1), for any model.
     data : RankingData or frame
-        Needed for SHAP and permutation; of a frame, columns are found as `rankwright.explain` does.
+        For "shap" and "permutation". Columns of a frame are found as in `rankwright.explain`.
     qid : str
-        The column of query ids in a frame; by default that of the training data, or a usual name.
+        Column of query ids in a frame; by default that of the training data, or a usual name.
     metric : str, Metric or callable
-        By default the metric that selected the ranker.
+        Metric for "permutation"; by default the metric that selected the ranker.
+    repeats : int, default 5
+        Number of permutations of each feature.
+    seed : int, default 0
+        Seed of the permutations.
 
     Examples
     --------
@@ -72,35 +76,31 @@ def importance(
     elif data is None:
         raise UsageError(f"importance by {kind} looks at data: pass data=...")
     else:
-        own = in_columns_of(ranker, data_of_frame(ranker, data, qid, "importance"))
+        data = in_columns_of(ranker, data_of_frame(ranker, data, qid, "importance"))
         if kind == "shap":
-            values = np.abs(document_parts(ranker, own)[:, :-1]).mean(axis=0)
-        elif np.isnan(own.y).any():
+            values = np.abs(document_parts(ranker, data)[:, :-1]).mean(axis=0)
+        elif np.isnan(data.y).any():
             raise DataError("importance by permutation needs grades, and the frame has none.")
         else:
-            values = _by_shuffling(ranker, own, metric, repeats, seed)
+            values = _by_permutation(ranker, data, metric, repeats, seed)
     names = getattr(ranker, "feature_names_in_", np.arange(1, len(values) + 1))
     order = np.argsort(-values, kind="stable")
     return {str(names[column]): float(values[column]) for column in order}
 
 
-def _by_shuffling(ranker: Ranker, data: RankingData, metric: Any, repeats: int, seed: int) -> F64:
-    chosen = metric or ranker.selection_metric
-    evaluator = Evaluator(data, [chosen], convention=ranker.convention, n_jobs=ranker.n_jobs)
+def _by_permutation(ranker: Ranker, data: RankingData, metric: Any, repeats: int, seed: int) -> F64:
+    metrics = [metric or ranker.selection_metric]
+    evaluator = Evaluator(data, metrics, convention=ranker.convention, n_jobs=ranker.n_jobs)
     (name,) = evaluator.metrics
-    whole = evaluator(ranker.predict(data))[name]
-    lost = np.zeros(data.n_features)
+    before = evaluator(ranker.predict(data))[name]
+    decrease = np.zeros(data.n_features)
     for repeat in range(repeats):
-        rows = _shuffled_within_queries(data, seed, repeat)
+        key = stream(seed, "importance", repeat).random(data.n_documents)
+        rows = np.lexsort((key, data.query_of_row()))  # shuffled within queries
         for column in range(data.n_features):
-            found = evaluator(ranker.predict(_with_column_from(data, column, rows)))[name]
-            lost[column] += (whole - found) / repeats  # (1)
-    return lost if evaluator.metrics[name].maximise else -lost
-
-
-def _shuffled_within_queries(data: RankingData, seed: int, repeat: int) -> I64:
-    key = stream(seed, "importance", repeat).random(data.n_documents)
-    return np.lexsort((key, data.query_of_row()))
+            after = evaluator(ranker.predict(_with_column_from(data, column, rows)))[name]
+            decrease[column] += (before - after) / repeats  # (1)
+    return decrease if evaluator.metrics[name].maximise else -decrease
 
 
 def _with_column_from(data: RankingData, column: int, rows: I64) -> RankingData:

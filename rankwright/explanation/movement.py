@@ -1,12 +1,12 @@
-"""Why a document stands elsewhere under another model.
+"""Explain why two models give a document different ranks.
 
-Scores of two models have no common unit. Each model's contributions are therefore taken against
-the mean of the query's documents and divided by the spread of the query's scores,
+Scores of two models have no common unit. The contributions of each model are therefore relative to
+the mean of the query, in standard deviations of its scores,
 
-    p_f = (c_f(x) - mean over the query of c_f) / std of the query's scores,                   (1)
+    p_f = (c_f(x) - mean over the query of c_f) / std of the query's scores.                   (1)
 
-which sum over features to how many standard deviations above the query's mean the document
-scores. What changed is p_f under the second model less p_f under the first.
+Their sum over features is the score of the document in standard deviations above the mean. The
+explanation is the difference of p_f between the models.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What one feature adds to a document, (1), before and after."""
+    """The value of a feature, and (1) before and after."""
 
     feature: str
     value: float | str
@@ -36,18 +36,18 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class MovementExplanation:
-    """Why a document moved between two models.
+    """Why a document has another rank under another model.
 
     Attributes
     ----------
     query : str
     before, after : Place
     standing : tuple of float
-        Standard deviations above the query's mean, before and after.
+        Score in standard deviations above the mean of the query, before and after.
     shifts : list of Shift
-        By feature, the largest change first.
+        Of each feature, the largest change first.
     passed_by, passed : list of str
-        Documents that stood below it and now stand above, and the other way round.
+        Documents that were below it and are now above it, and the reverse.
     """
 
     query: str
@@ -59,13 +59,13 @@ class MovementExplanation:
     passed: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as JSON holds it."""
+        """Return the explanation as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
-        way = "stays" if self.before.rank == self.after.rank else "moves"
+        verb = "stays" if self.before.rank == self.after.rank else "moves"
         lines = [
-            f"query {self.query}: {self.before.document} {way} from rank {self.before.rank} to "
+            f"query {self.query}: {self.before.document} {verb} from rank {self.before.rank} to "
             f"rank {self.after.rank}",
             f"  from {self.standing[0]:+.3g} to {self.standing[1]:+.3g} standard deviations above "
             "the mean of the query, by feature:",
@@ -85,7 +85,7 @@ class MovementExplanation:
 
 
 def explain_movement(before: QueryView, after: QueryView, document: Any) -> MovementExplanation:
-    """Explain where ``document`` stands under two rankers of the same features."""
+    """Explain the ranks of ``document`` under two rankers with the same features."""
     if before.features != after.features:
         raise UsageError(
             "the two models use different features; their contributions cannot be compared."

@@ -1,7 +1,7 @@
-"""Why the documents of a query stand where they do: what each feature adds, against the mean.
+"""Explain the ranking of a query by the contributions of the features.
 
-A ranking does not change when all scores of a query do, so a document's contributions are taken
-against the mean of its query,
+A constant that is added to all scores of a query does not change its ranking, so contributions are
+relative to the mean of the query,
 
     s(x) - mean s = sum_f (c_f(x) - mean c_f).                                                 (1)
 """
@@ -9,6 +9,7 @@ against the mean of its query,
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryView:
-    """The documents of one query, as a fitted ranker sees them.
+    """The documents of one query and their scores under a fitted ranker.
 
     Attributes
     ----------
@@ -45,21 +46,26 @@ class QueryView:
 
     @classmethod
     def of(cls, ranker: Ranker, data: RankingData, query: Any) -> QueryView:
-        """Return the view of the query whose id reads as ``query``."""
-        return cls.at(ranker, data, _place(data, query))
+        """Return the view of the query whose id, as text, is ``query``."""
+        numbers = np.flatnonzero(data.qid.astype(str) == str(query))
+        if len(numbers) == 0:
+            raise UsageError(
+                f"there is no query {quoted(query)}; the data has {_first_names(data.qid)}"
+            )
+        return cls.at(ranker, data, int(numbers[0]))
 
     @classmethod
-    def at(cls, ranker: Ranker, data: RankingData, place: int) -> QueryView:
-        """Return the view of the query that stands at ``place``, from 0."""
+    def at(cls, ranker: Ranker, data: RankingData, number: int) -> QueryView:
+        """Return the view of the query with this number in the data, from 0."""
         model = ranker._fitted()
         if hasattr(model, "scores_of") and not hasattr(model, "contributions_of"):
             raise UsageError(
                 f"{type(ranker).__name__} scores users and items; there are no features to "
                 "explain its rankings by."
             )
-        one = in_columns_of(ranker, data.select(np.array([place])))
-        X = one.X.toarray() if sparse.issparse(one.X) else one.X
-        return cls(ranker, replace(one, X=X, row=None))
+        selected = in_columns_of(ranker, data.select(np.array([number])))
+        X = selected.X.toarray() if sparse.issparse(selected.X) else selected.X
+        return cls(ranker, replace(selected, X=X, row=None))
 
     @property
     def X(self) -> AnyArray:  # noqa: N802
@@ -86,14 +92,14 @@ class QueryView:
 
     @cached_property
     def names(self) -> list[str]:
-        """The documents' names, or else their numbers in the query, from 1."""
+        """Names of the documents, or their numbers in the query, from 1."""
         if self.data.doc_id is not None:
             return [str(name) for name in self.data.doc_id]
         return [str(number) for number in range(1, self.data.n_documents + 1)]
 
     @cached_property
     def features(self) -> list[str]:
-        """The features' names, or else their numbers, from 1."""
+        """Names of the features, or their numbers, from 1."""
         if self.data.feature_names is not None:
             return list(self.data.feature_names)
         return [str(number) for number in range(1, self.data.n_features + 1)]
@@ -103,37 +109,37 @@ class QueryView:
         return self.shown(column, float(self.X[row, column]))
 
     def shown(self, column: int, value: float) -> float | str:
-        """Return a value of a feature as a user knows it: a number, or the name of a category."""
-        own = self.categories(column)
-        if own is None:
+        """Return a number, or for the code of a category its name."""
+        categories = self.categories(column)
+        if categories is None:
             return value
-        return "missing" if own.value(value) is None else str(own.value(value))
+        name = categories.value(value)
+        return "missing" if name is None else str(name)
 
     def categories(self, column: int) -> Categories | None:
-        """Return the categories of a feature, None where it is a number."""
+        """Return the categories of a feature; None for a number."""
         return (self.data.categories or {}).get(self.features[column])
 
     def document(self, name: Any) -> int:
-        """Return the row of the document called ``name``, or else of that number, from 1."""
-        try:
-            return self.names.index(str(name))
-        except ValueError:
-            number = str(name)
-            if number.isdecimal() and 1 <= int(number) <= len(self.names):
-                return int(number) - 1
-            shown = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
-            raise UsageError(
-                f"query {self.data.qid[0]} has no document {quoted(name)}; it has {shown}"
-            ) from None
+        """Return the row of the document with a name, or with a number from 1."""
+        text = str(name)
+        if text in self.names:
+            return self.names.index(text)
+        if text.isdecimal() and 1 <= int(text) <= len(self.names):
+            return int(text) - 1
+        raise UsageError(
+            f"query {self.data.qid[0]} has no document {quoted(name)}; it has "
+            f"{_first_names(self.names)}"
+        )
 
     def leads_with(self, row: int, other: int, column: int, values: AnyArray) -> F64:
-        """Return by how much ``row`` leads ``other`` for each value of its feature ``column``."""
+        """Return the score of ``row`` minus that of ``other`` for each value of its ``column``."""
         model: Any = self.ranker.model_
         if not getattr(model, "looks_at_list", False):
             X = np.repeat(self.X[[row]], len(values), axis=0)
             X[:, column] = values
-            alone: F64 = model.scores(X) - self.scores[other]
-            return alone
+            differences: F64 = model.scores(X) - self.scores[other]
+            return differences
         leads = np.empty(len(values))
         for k, value in enumerate(values):  # scores depend on the other documents of the query
             X = self.X.copy()
@@ -144,24 +150,23 @@ class QueryView:
 
 
 def in_columns_of(ranker: Ranker, data: RankingData) -> RankingData:
-    """Return the data with the columns that a fitted ranker knows, in its order and names."""
+    """Return the data with the columns of a fitted ranker, in its order and with its names."""
     names = getattr(ranker, "feature_names_in_", None)
-    kept = None if names is None else tuple(str(name) for name in names)
-    categories = getattr(ranker, "categories_", None)
-    return replace(data, X=features_like(ranker, data), feature_names=kept, categories=categories)
+    return replace(
+        data,
+        X=features_like(ranker, data),
+        feature_names=None if names is None else tuple(map(str, names)),
+        categories=getattr(ranker, "categories_", None),
+    )
 
 
-def _place(data: RankingData, query: Any) -> int:
-    places = np.flatnonzero(data.qid.astype(str) == str(query))
-    if len(places) == 0:
-        shown = ", ".join(str(qid) for qid in data.qid[:5]) + (", …" if data.n_queries > 5 else "")
-        raise UsageError(f"there is no query {quoted(query)}; the data has {shown}")
-    return int(places[0])
+def _first_names(names: Sequence[Any] | AnyArray) -> str:
+    return ", ".join(map(str, names[:5])) + (", …" if len(names) > 5 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a document stands in a ranking; its grade may not be known."""
+    """Rank, score and grade of a document; the grade is None if it is unknown."""
 
     document: str
     rank: int
@@ -172,8 +177,8 @@ class Place:
     def of(cls, view: QueryView, row: int) -> Place:
         """Return the place of document ``row``."""
         score, grade = float(view.scores[row]), float(view.data.y[row])
-        known = None if math.isnan(grade) else grade
-        return cls(view.names[row], int(view.ranks[row]), score, known)
+        rank = int(view.ranks[row])
+        return cls(view.names[row], rank, score, None if math.isnan(grade) else grade)
 
     def __str__(self) -> str:
         grade = "" if self.grade is None else f", grade {self.grade:g}"
@@ -181,12 +186,10 @@ class Place:
 
 
 def document_parts(ranker: Ranker, data: RankingData) -> F64:
-    """Return what each feature adds to the score of each document, and the rest last.
+    """Return the contribution of each feature to each score, the rest last; the sum is the score.
 
-    A linear model's contributions are exact, a tree model's are SHAP values, and a network's come
-    from DeepLIFT's rescale rule; each sums to the score.
-
-    The data has the columns of the ranker, as a `QueryView` has them.
+    Contributions are exact for linear models, SHAP values for trees, and by the rescale rule of
+    DeepLIFT for networks. The data must have the columns of the ranker (`in_columns_of`).
     """
     model = ranker.model_
     if hasattr(model, "contributions_of"):
@@ -204,7 +207,7 @@ _FEATURES = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A document, how far it lies above the mean of its query, and (1) by feature."""
+    """A document, its score relative to the mean of the query, and the terms of (1)."""
 
     place: Place
     above_mean: float
@@ -213,13 +216,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class QueryExplanation:
-    """The ranking of a query, best first, with what puts each document there."""
+    """The ranking of a query, best first, with the contributions of the features."""
 
     query: str
     documents: list[Standing]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as JSON holds it."""
+        """Return the explanation as JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -232,20 +235,19 @@ class QueryExplanation:
             lines.append(
                 f"  {place.rank:4d}  {place.document}  {grade}{standing.above_mean:+.4g}: {text}, …"
             )
-        rest = len(self.documents) - _LINES
-        if rest > 0:
-            lines.append(f"  and {rest} more")
+        if len(self.documents) > _LINES:
+            lines.append(f"  and {len(self.documents) - _LINES} more")
         return "\n".join(lines)
 
 
 def explain_query(view: QueryView, documents: list[Any] | None = None) -> QueryExplanation:
-    """Explain the ranking of a query, or the places of some of its documents."""
+    """Explain the ranks of all documents of a query, or of some of them."""
     rows = view.order if documents is None else [view.document(name) for name in documents]
     parts = document_parts(view.ranker, view.data)
     parts = parts - parts.mean(axis=0)  # (1)
-    found = []
+    standings = []
     for row in rows:
         order = np.argsort(-np.abs(parts[row, :-1]), kind="stable")
         by_name = {view.features[f]: float(parts[row, f]) for f in order}
-        found.append(Standing(Place.of(view, int(row)), float(parts[row].sum()), by_name))
-    return QueryExplanation(str(view.data.qid[0]), found)
+        standings.append(Standing(Place.of(view, int(row)), float(parts[row].sum()), by_name))
+    return QueryExplanation(str(view.data.qid[0]), standings)

@@ -27,7 +27,6 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64, I64
 from rankwright.errors import DataError
 from rankwright.export.ranklib import ends_in_sigmoid, ranklib_text
@@ -48,6 +47,7 @@ from rankwright.export.target import (
     unused_name,
 )
 from rankwright.models.portable import Linear, OneKind, PortableForest
+from rankwright.models.thresholds import not_above
 from rankwright.ranklib.model_text import parse_model_text
 
 _BY_SPLIT = "goes where the split says"

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64, I64
 from rankwright.errors import DataError
 from rankwright.export.target import (
@@ -31,6 +30,7 @@ from rankwright.export.target import (
     Written,
 )
 from rankwright.models.portable import HIGHEST, Linear, Network, PortableForest
+from rankwright.models.thresholds import not_above
 from rankwright.ranklib.conversion import of_one_kind, text_of
 from rankwright.ranklib.model_text import (
     Ensembles,

@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.types import F64
 from rankwright.errors import UsageError
 from rankwright.export.target import (
@@ -41,6 +40,7 @@ from rankwright.export.target import (
     shortest,
 )
 from rankwright.models.portable import HIGHEST, Linear, Network, PortableForest
+from rankwright.models.thresholds import not_above
 
 _CLASS = "org.apache.solr.ltr.model."
 _FEATURE = "org.apache.solr.ltr.feature.FieldValueFeature"

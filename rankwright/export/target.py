@@ -20,12 +20,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rankwright import registry
-from rankwright.core.dtypes import not_above
 from rankwright.core.parameters import both, either
 from rankwright.core.types import F64, I64
 from rankwright.data.frames import Categories
 from rankwright.errors import RankwrightError, UsageError
 from rankwright.models.portable import HIGHEST, Blend, OneKind, Portable, PortableForest
+from rankwright.models.thresholds import not_above
 from rankwright.rankers.base import Ranker
 
 SINGLE, DOUBLE = 2.0**-23, 2.0**-52

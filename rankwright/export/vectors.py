@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.rng import stream
 from rankwright.core.types import F64, I64
 from rankwright.export.target import Job, ParityError, Written, model_thresholds
 from rankwright.models.portable import Blend, Portable, PortableForest, forest_in
+from rankwright.models.thresholds import not_above
 
 _RANDOM, _SPLITS, _MISSING = 120, 60, 24
 _EDGES = (

@@ -390,12 +390,6 @@ class Forest:
         """Method of `contributions`."""
         return "rules" if self.is_rules else "SHAP values"
 
-    def breakpoints(self, column: int) -> F64:
-        """Return the values of a feature after which scores may change."""
-        at = self.splits[self.feature[self.splits] == column]
-        cuts: F64 = np.unique(self.threshold[at[~self.is_set[at]]])
-        return cuts[np.isfinite(cuts)]
-
     def importance(self, kind: str) -> F64:
         """Return the total gain of each feature, or its number of splits."""
         at = self.splits

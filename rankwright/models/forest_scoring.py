@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright.core.dtypes import not_above
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges, row_ranges
 from rankwright.core.types import F64, FloatMatrix
 from rankwright.models import symmetric_trees
+from rankwright.models.thresholds import not_above
 
 if TYPE_CHECKING:
     from rankwright.models.forest import Forest

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.dtypes import highest_rounded_to
 from rankwright.errors import DataError, IncompatibleError, quoted
 from rankwright.models.forest import Forest, node_means
 from rankwright.models.forest_scoring import EXACT_LEFT, EXACT_RIGHT
+from rankwright.models.thresholds import highest_rounded_to
 from rankwright.persist.imported import ImportedModel, distinct_names
 
 _DEEPEST = 16  # symmetric trees of CatBoost

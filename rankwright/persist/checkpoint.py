@@ -1,4 +1,4 @@
-"""Checkpoints: a folder from which a killed fit continues, with the same bytes at the end.
+"""Checkpoints: a folder from which a killed fit continues, with a result of the same bytes.
 
 The folder contains ``receipt.json``, which describes the run, and numbered safetensors files. Each
 file contains the state of the run after a round; the last two are kept. Its name ends with a digest
@@ -106,7 +106,7 @@ class Checkpoint:
         self._last = self._number = 0
         self._paths, state = [], None
         if (folder / _RECEIPT).exists():
-            check_same(folder, read_receipt(folder / _RECEIPT), receipt)
+            _refuse_other_run(folder / _RECEIPT, receipt)
             state = self._last_complete()
         with _as_data_error(folder):
             for number, path in _files(folder):
@@ -271,7 +271,7 @@ def run_receipt(
         "validation data": None if valid is None else digest_in_order(valid, ranker.n_jobs),
         "init_model": None if start is None else _digest_of_model(start),
     }
-    # As it is read from the file later.
+    # as it will be read from the file
     decoded: dict[str, Any] = json.loads(json.dumps(receipt, default=repr))
     return decoded
 
@@ -310,25 +310,20 @@ def _digest_of_model(model: FittedModel) -> str:
     return digest.hexdigest()
 
 
-def read_receipt(path: Path) -> dict[str, Any]:
-    """Return the receipt of a checkpoint."""
+def _refuse_other_run(path: Path, receipt: Mapping[str, Any]) -> None:
+    """Raise if the receipt of a folder is of another run, with the first key that differs."""
     try:
-        receipt = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        receipt = None
-    if not isinstance(receipt, dict):
-        raise DataError(f"{path} cannot be read; choose another folder for the checkpoint.")
-    return receipt
-
-
-def check_same(folder: Path, earlier: Mapping[str, Any], current: Mapping[str, Any]) -> None:
-    """Raise if a checkpoint belongs to another run, and name the first key that differs."""
-    before, now = _flat(earlier), _flat(current)
+        earlier = json.loads(path.read_bytes())
+        before, now = _flat(earlier), _flat(receipt)
+    except (OSError, ValueError, AttributeError):  # not a mapping
+        raise DataError(
+            f"{path} cannot be read; choose another folder for the checkpoint."
+        ) from None
     for key in (*now, *before):
         if before.get(key) != now.get(key):
             raise UsageError(
-                f"{folder} holds the checkpoint of another run: {key} was {before.get(key)!r} and "
-                f"is {now.get(key)!r}; run it as before, or choose another folder."
+                f"{path.parent} holds the checkpoint of another run: {key} was {before.get(key)!r} "
+                f"and is {now.get(key)!r}; run it as before, or choose another folder."
             )
 
 

@@ -41,7 +41,7 @@ _FOREIGN = {  # the beginning of a file, and advice
         "with booster.save_model('model.txt')"
     ),
     rb"\s*[-+.\d]\S* qid:": (
-        "ranking data, where a model file is expected, so the two arguments may be swapped"
+        "ranking data and not a model file, so the two arguments may be swapped"
     ),
 }
 

@@ -1,8 +1,7 @@
 """Read LightGBM's model text as a `Forest`.
 
 If the model was trained on a pandas frame, the text lists the categories of each column of the type
-category, in the order of the columns, but not the columns, which the user must name. LightGBM
-describes ordered categories by a range, like numbers.
+category, in the order of the columns. It does not name these columns, so the user must.
 """
 
 from __future__ import annotations
@@ -14,19 +13,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from rankwright import registry
 from rankwright.data.frames import Categories
-from rankwright.errors import DataError, IncompatibleError, UsageError, counted
+from rankwright.errors import DataError, IncompatibleError, UsageError, counted, quoted
 from rankwright.models.lightgbm_text import check_head, read_trees, tree_blocks
 from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 
 _DEFAULT_NAME = re.compile(r"Column_\d+$")
 
 
-def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) -> ImportedModel:
-    """Return the model of LightGBM's text.
-
-    ``frame_columns`` are the names of the columns of the type category.
-    """
+def read_lightgbm(content: bytes, categories: Sequence[str] | None = None) -> ImportedModel:
+    """Return the model of LightGBM's text; ``categories`` names the columns of that type."""
     text = content.decode().replace("\r\n", "\n")
     head, _, body = text.partition("\nTree=")
     lines = dict(line.partition("=")[::2] for line in head.splitlines())
@@ -48,15 +45,15 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
     check_head(text, width)
     forest = read_trees(text, width)
     infos = lines.get("feature_infos", "").split()
-    categories = _categories(text, names, infos, frame_columns)
-    unnamed = all(map(_DEFAULT_NAME.match, names)) and not categories
+    lists = _categories(text, names, infos, categories)
+    unnamed = all(map(_DEFAULT_NAME.match, names)) and not lists
     return ImportedModel(
         library="LightGBM",
         objective=lines.get("objective", "custom").split(" ")[0],
         model=replace(forest, is_mean="average_output" in lines and forest.n_trees > 0),
         names=None if unnamed else distinct_names(names),
         rounds=len(blocks),
-        categories=categories,
+        categories=lists,
     )
 
 
@@ -64,34 +61,51 @@ def read_lightgbm(content: bytes, frame_columns: Sequence[str] | None = None) ->
 
 
 def _categories(
-    text: str, names: Sequence[str], infos: Sequence[str], frame_columns: Sequence[str] | None
+    text: str, names: Sequence[str], infos: Sequence[str], columns: Sequence[str] | None
 ) -> dict[str, Categories] | None:
     """Return the categories of the training frame by the name of a column."""
     _, _, line = text.partition("\nend of trees")[2].rpartition("\npandas_categorical:")
     lists: list[list[Any]] = json.loads(line.partition("\n")[0] or "null") or []
     if lists and len(infos) != len(names):
         raise DataError(f"it describes {len(infos)} of {len(names)} features.")
-    if lists and frame_columns is None:
+    if lists and columns is None:
         warnings.warn(
             f"this model of LightGBM lists the categories of {counted(len(lists), 'column')}, but "
-            "not the columns, and takes codes (.cat.codes) instead; to use categories, name the "
-            "columns in order, as in rankwright.import_model("
-            "lightgbm.Booster(model_file='model.txt'), categories=['colour', 'size']).",
+            "not the columns, so it takes codes (.cat.codes); to use categories, name the columns, "
+            "as in rankwright.load_model('model.txt', categories=['colour', 'size']).",
             stacklevel=6,
         )
         return None
-    columns = [names.index(name) for name in frame_columns or () if name in names]
-    if (
-        len(columns) != len(frame_columns or ())
-        or len(columns) != len(lists)
-        or (sorted(set(columns)) != columns)
-    ):
+    for column in columns or ():
+        if column not in names:
+            raise UsageError(
+                f"categories= names {quoted(column)}, and the model has no such feature; "
+                f"{registry.nearest(column, names)}"
+            )
+    matching = [name for name in names if name in (columns or ())]
+    if len(columns or ()) != len(matching) or len(matching) != len(lists):
         raise UsageError(
-            f"categories={list(frame_columns or ())!r} does not fit the model, which has "
-            f"{len(lists)} columns of the type category: name each of them once, in the order of "
-            "the features."
+            f"categories={list(columns or ())!r} does not fit the model, which has "
+            f"{counted(len(lists), 'column')} of the type category: name each of them once."
         )
-    return {
-        names[column]: category_list(values, ordered=infos[column].startswith("["))
-        for column, values in zip(columns, lists, strict=True)
-    } or None
+    categories = {}
+    for name, values in zip(matching, lists, strict=True):
+        info = infos[names.index(name)]
+        if not _are_codes(info, len(values)):
+            raise UsageError(
+                f"categories= names the column {quoted(name)}, which is not of the type category: "
+                f"LightGBM saw the values {info[:40]} in it, and not codes from 0 to "
+                f"{len(values) - 1}."
+            )
+        categories[name] = category_list(values, ordered=info.startswith("["))
+    return categories or None
+
+
+def _are_codes(info: str, n_categories: int) -> bool:
+    """Return whether the values of a feature can be codes of categories; -1 is a missing value.
+
+    LightGBM describes categories by their codes ``2:0:1``, ordered categories and numbers by a
+    range ``[0:2]``, and features that it did not use by ``none``.
+    """
+    values = [float(value) for value in info.strip("[]").split(":")] if info != "none" else []
+    return all(value.is_integer() and -1 <= value < n_categories for value in values)

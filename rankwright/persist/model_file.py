@@ -9,6 +9,7 @@ saved by name only, because loading imports nothing that a file names. A loaded 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from rankwright import __version__, registry
-from rankwright.core.parameters import params_of, part_name
+from rankwright.core.parameters import PARTS, params_of, part_name
 from rankwright.data.frames import categories_to_json
 from rankwright.data.streams import refuse_device
 from rankwright.errors import PluginError, UsageError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "scipy", "lightgbm")
 NOT_KEPT = {"n_jobs", "verbose"}
 _FLOAT, _FUNCTION, _PART = "float", "function", "part"
-_PARTS = {"loss": "losses", "model": "models", "solver": "solvers"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,9 +63,8 @@ class Absent:
 
     def _error(self) -> UsageError:
         return UsageError(
-            f"this ranker was saved with {self.name}, which a model file does not hold and no "
-            "installed package announces; it predicts without. To fit it, give it again with "
-            "set_params."
+            f"this ranker was saved with {self.name}, which is neither in the model file nor in an "
+            "installed package. It can predict; to fit it, pass the part again with set_params."
         )
 
 
@@ -113,12 +112,14 @@ def save_model(ranker: Ranker, path: str | Path) -> None:
     write_parts(path, receipt, {**parts, "arrays.safetensors": save_arrays(arrays)})
 
 
-def load_model(path: str | Path) -> Ranker:
+def load_model(path: str | Path, *, categories: Sequence[str] | None = None) -> Ranker:
     """Read a model file as a fitted ranker; see `rankwright.load_model`, which reads more kinds."""
     refuse_device(path)
-    other = read_other(path)
+    other = read_other(path, categories=categories)
     if other is not None:
         return as_ranker(other)
+    if categories is not None and Path(path).exists():
+        raise UsageError(f"categories= is for models of LightGBM, and {path} is not one.")
     saved = read_model(path)
     receipt = saved.receipt
     check_package(path, receipt, "ranker")
@@ -131,24 +132,11 @@ def load_model(path: str | Path) -> Ranker:
                 f"a ranker of model '{ranker.model_name}', a model '{receipt['model']}'."
             )
         ranker.model_, ranker.n_features_in_ = saved.model, saved.n_features
-        best, digest, qid_column = (
-            receipt["best_iteration"], receipt["data"], receipt.get("qid_column"),
-        )  # fmt: skip
-        if type(best) is not int or best < 0 or not isinstance(digest, str):
-            raise UsageError(
-                "best_iteration must be a non-negative integer and the data digest a string."
-            )
-        if not isinstance(qid_column, str | None):
-            raise UsageError("the column of query ids must be a string.")
-        curve = {name: list(restored(values)) for name, values in receipt["curve"].items()}
-        if any(type(value) not in (int, float) for values in curve.values() for value in values):
-            raise UsageError("learning curves must be numbers.")
-        ranker.best_iteration_, ranker.data_digest_, ranker.curve_ = best, digest, curve
-        ranker.qid_column_ = qid_column
+        ranker.best_iteration_, ranker.data_digest_ = receipt["best_iteration"], receipt["data"]
+        ranker.curve_ = {name: list(restored(values)) for name, values in receipt["curve"].items()}
+        ranker.qid_column_ = receipt.get("qid_column")
         ranker.first_feature_id_ = receipt.get("first_feature_id")
-        if ranker.first_feature_id_ not in (None, 0, 1):
-            raise UsageError("the first feature id must be 0 or 1.")
-        if "feature_deviation" in receipt:
+        if receipt.get("feature_deviation") is not None:
             deviation = np.array(restored(receipt["feature_deviation"]), np.float64)
             if deviation.shape != (saved.n_features,):
                 raise UsageError(f"{deviation.size} deviations for {saved.n_features} features.")
@@ -165,8 +153,8 @@ def kept_parameters(ranker: Ranker) -> dict[str, Any]:
     parameters = {}
     for name, value in ranker.get_params(deep=False).items():
         if name not in NOT_KEPT:
-            is_part = name in _PARTS and value is not None
-            parameters[name] = _plain_part(_PARTS[name], value) if is_part else plain(value)
+            is_part = name in PARTS and value is not None
+            parameters[name] = _plain_part(PARTS[name], value) if is_part else plain(value)
     return parameters
 
 
@@ -255,7 +243,7 @@ def restored(value: Any) -> Any:
 
 def _restored_part(value: dict[str, Any]) -> Any:
     kind, name = str(value["kind"]), str(value["name"])
-    if kind not in (*_PARTS.values(), "rankers"):
+    if kind not in (*PARTS.values(), "rankers"):
         raise UsageError(f"a part of the kind {kind!r}.")
     package = f" of the package {value['package']}" if "package" in value else ""
     absent = Absent(f"the {registry.singular(kind)} {name}{package}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +47,19 @@ def library_of(path: str | Path) -> str | None:
     return next((name for pattern, name in _BEGINNINGS if re.match(pattern, first)), None)
 
 
-def read_other(path: str | Path) -> ImportedModel | None:
-    """Return the model of a file of another library; None for other files."""
+def read_other(
+    path: str | Path, *, categories: Sequence[str] | None = None
+) -> ImportedModel | None:
+    """Return the model of a file of another library; None for other files.
+
+    ``categories`` is as in `import_model`.
+    """
     library = library_of(path)
     if library is None:
         return None
+    options = _category_options(library, categories)
     try:
-        return _reader(library)(Path(path).read_bytes())
+        return _reader(library)(Path(path).read_bytes(), **options)
     except (RankwrightError, *_ERRORS) as error:
         raise _import_error(str(path), library, error) from None
 
@@ -70,9 +76,9 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
     model : lightgbm.Booster or LGBMModel, xgboost.Booster or XGBModel, catboost.CatBoost
         Fitted; `load_model` reads their files.
     categories : list of str, optional
-        Columns of the type category in the frame that LightGBM was trained on, in order. Models
-        of LightGBM contain the categories without the names of their columns; without this
-        list, an imported model takes the codes of the categories.
+        Names of the columns of the type category in the frame that LightGBM was trained on. Its
+        models contain the categories without the names of their columns; without this list, an
+        imported model takes the codes of the categories.
 
     Examples
     --------
@@ -87,11 +93,7 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
         raise UsageError("import_model takes a fitted object; rankwright.load_model reads a file.")
     for package, (library, read) in _OBJECTS.items():
         if package in _packages(model):
-            if categories is not None and library != "LightGBM":
-                raise UsageError(
-                    f"categories= is for models of LightGBM; models of {library} contain theirs."
-                )
-            options = {} if categories is None else {"frame_columns": list(categories)}
+            options = _category_options(library, categories)
             try:
                 return as_ranker(read(model, **options))
             except (RankwrightError, *_ERRORS) as error:
@@ -100,6 +102,19 @@ def import_model(model: Any, *, categories: Sequence[str] | None = None) -> Rank
         "import_model takes a fitted model of LightGBM, XGBoost or CatBoost, not "
         f"{type(model).__name__}."
     )
+
+
+def _category_options(library: str, categories: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the options of the reader of a library, which only LightGBM's has."""
+    if categories is None:
+        return {}
+    if library != "LightGBM":
+        raise UsageError(
+            f"categories= is for models of LightGBM; models of {library} contain theirs."
+        )
+    if isinstance(categories, str) or not isinstance(categories, Iterable):
+        raise UsageError(f"categories= takes a list of names: [{categories!r}].")
+    return {"categories": [str(name) for name in categories]}
 
 
 def is_importable(model: Any) -> bool:
@@ -166,13 +181,13 @@ def _import_error(what: str, library: str, error: Exception) -> RankwrightError:
 # --- objects -----------------------------------------------------------------------------------
 
 
-def _from_lightgbm(model: Any, frame_columns: Sequence[str] | None = None) -> ImportedModel:
+def _from_lightgbm(model: Any, categories: Sequence[str] | None = None) -> ImportedModel:
     if not hasattr(model, "model_to_string"):  # the scikit-learn interface
         if not model.__sklearn_is_fitted__():
             raise _not_fitted(model)
         model = model.booster_
     content = model.model_to_string().encode()  # up to its best iteration
-    return _reader("LightGBM")(content, frame_columns)
+    return _reader("LightGBM")(content, categories)
 
 
 def _from_xgboost(model: Any) -> ImportedModel:

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
@@ -33,7 +34,6 @@ from rankwright.persist.container import ModelFileError, read_parts
 from rankwright.persist.other_libraries import read_other
 
 _MAX_FEATURES = 1 << 24
-_KEYS = ("ranker", "model", "parameters", "data", "best_iteration", "curve")
 _PART_ERRORS = (  # of parts that do not fit their receipt
     KeyError,
     TypeError,
@@ -43,7 +43,28 @@ _PART_ERRORS = (  # of parts that do not fit their receipt
     OverflowError,
     RecursionError,
     SafetensorError,
+    msgspec.ValidationError,
 )
+
+
+class _NotFinite(msgspec.Struct, forbid_unknown_fields=True):
+    name: Literal["nan", "inf", "-inf"] = msgspec.field(name="float")
+
+
+class _Receipt(msgspec.Struct):
+    """Types of entries in the receipt of a model file; reading checks parameters and categories."""
+
+    ranker: str
+    model: str
+    parameters: dict[str, Any]
+    data: str
+    best_iteration: Annotated[int, msgspec.Meta(ge=0)]
+    curve: dict[str, list[float | _NotFinite]]
+    n_features: Annotated[int, msgspec.Meta(gt=0, le=_MAX_FEATURES)]
+    feature_names: list[Any] | None
+    feature_deviation: list[float | _NotFinite] | None = None
+    qid_column: str | None = None
+    first_feature_id: Literal[0, 1] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,26 +192,19 @@ def read_model(path: str | Path) -> RuntimeModel:
     receipt, parts = read_parts(path)
     check_package(path, receipt, "model")
     with as_model_file_error(path):
-        if missing := [key for key in _KEYS if key not in receipt]:
-            raise UsageError(f"no {missing[0]}.")
-        if not isinstance(receipt["parameters"], dict):
-            raise UsageError("parameters must be a mapping.")
+        msgspec.convert(receipt, _Receipt)
         n_features, names = receipt["n_features"], receipt["feature_names"]
-        if type(n_features) is not int or not 0 < n_features <= _MAX_FEATURES:
-            raise UsageError(f"{n_features!r} features.")
         if names is not None:
-            if not isinstance(names, list) or not (
-                len(names) == len(set(map(str, names))) == n_features
-            ):
-                raise UsageError(f"no list of {n_features} different feature names.")
             names = tuple(map(str, names))
+            if not len(names) == len(set(names)) == n_features:
+                raise UsageError(f"feature_names must be {n_features} different names.")
         texts = {name.removesuffix(".txt"): content for name, content in parts.items()}
         arrays = load_arrays(texts.pop("arrays.safetensors"))
-        model = registry.resolve("models", str(receipt["model"])).restore(
+        model = registry.resolve("models", receipt["model"]).restore(
             arrays, {name: content.decode() for name, content in texts.items()}, n_features
         )
         categories = categories_from_json(receipt.get("categories"), names) or None
-        return RuntimeModel(str(receipt["ranker"]), model, n_features, names, receipt, categories)
+        return RuntimeModel(receipt["ranker"], model, n_features, names, receipt, categories)
 
 
 @contextmanager
@@ -199,7 +213,8 @@ def as_model_file_error(path: str | Path) -> Iterator[None]:
     try:
         yield
     except _PART_ERRORS as error:
-        raise ModelFileError(f"{path} does not match its receipt: {error}") from None
+        reason = str(error).rstrip(".")
+        raise ModelFileError(f"{path} does not match its receipt: {reason}.") from None
 
 
 def check_package(path: str | Path, receipt: Mapping[str, Any], kind: str) -> None:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.core.dtypes import highest_rounded_to
 from rankwright.core.types import AnyArray
 from rankwright.data.frames import Categories
 from rankwright.errors import DataError, IncompatibleError, MissingExtraError, quoted
 from rankwright.models.forest import Forest
 from rankwright.models.forest_scoring import EXACT_LEFT, EXACT_RIGHT, MEMBER, MEMBER_OR_NAN
+from rankwright.models.thresholds import highest_rounded_to
 from rankwright.persist.imported import ImportedModel, category_list, distinct_names
 
 _LOGISTIC = {"binary:logistic", "binary:logitraw", "reg:logistic"}

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright import registry
-from rankwright.core.dtypes import highest_rounded_to, not_above
 from rankwright.core.parameters import params_of
 from rankwright.core.types import F64, FittedModel
 from rankwright.errors import UsageError
@@ -40,6 +39,7 @@ from rankwright.models.portable import (
 )
 from rankwright.models.portable import Linear as PortableLinear
 from rankwright.models.portable import Network as PortableNetwork
+from rankwright.models.thresholds import highest_rounded_to, not_above
 from rankwright.models.trees import Trees
 from rankwright.persist.other_libraries import give_model
 from rankwright.rankers.base import Ranker

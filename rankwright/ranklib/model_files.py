@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,12 @@ if TYPE_CHECKING:
 _RANKLIB = b"## "
 
 
-def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
+def load_model(
+    path: str | Path,
+    *,
+    n_features: int | None = None,
+    categories: Sequence[str] | None = None,
+) -> Ranker:
     """Read a model file as a fitted ranker, whichever tool wrote it.
 
     Parameters
@@ -24,6 +30,9 @@ def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
     n_features : int or None, default None
         Number of features of the data, for a model of RankLib, whose text names only those that it
         uses.
+    categories : list of str, optional
+        For a model of LightGBM, the names of the columns of the type category in its training
+        frame. Without them, these columns take the codes of the categories.
 
     Examples
     --------
@@ -35,13 +44,13 @@ def load_model(path: str | Path, *, n_features: int | None = None) -> Ranker:
     >>> bool(same.all())
     True
     """
-    if is_ranklib(path):
+    if is_ranklib(path) and categories is None:
         from rankwright.ranklib.conversion import load_ranklib
 
         return load_ranklib(path, n_features=n_features)
     from rankwright.persist.model_file import load_model as load_own
 
-    return load_own(path)
+    return load_own(path, categories=categories)
 
 
 def is_ranklib(path: str | Path) -> bool:

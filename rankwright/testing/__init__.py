@@ -1,11 +1,11 @@
-"""Check a loss, metric, model or export of your own against what Rankwright asks of its own.
+"""Check your own loss, metric, model or export with the checks of the built-in ones.
 
     import rankwright as rw
 
     rw.testing.check_loss(MyLoss())
 
-raises `ContractError`, an AssertionError whose sentence names the property that does not hold.
-With pytest, a test for each property::
+raises a `ContractError` (an AssertionError) that names the property that is violated. With pytest,
+each property can be a test::
 
     @pytest.mark.parametrize("check", rw.testing.loss_checks(MyLoss()))
     def test_my_loss(check):

@@ -1,4 +1,4 @@
-"""Running the properties of a contract: a failure is a sentence that names part and property."""
+"""Run the checks of a contract; an error names the part and the property."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import ContractError as ContractError  # public in rankwright.testing
 
 Check = Callable[[Any], None]
-"""A property: a function of the part, whose docstring opens with what is promised."""
+"""A function of a part that raises an error; the first line of its docstring is the property."""
 
 
 def run_checks(what: str, part: Any, checks: Iterable[Check]) -> None:
-    """Run every check on ``part``; the first that fails is a `ContractError`.
+    """Run all checks on ``part``; raise a `ContractError` for the first failure.
 
     Parameters
     ----------
     what : str
-        What messages call the part, such as ``loss 'listnet'``.
+        Name of the part in messages, such as ``loss 'listnet'``.
     """
     for check in checks:
-        promise = (check.__doc__ or check.__name__).partition("\n")[0].rstrip(".")
+        contract = (check.__doc__ or check.__name__).partition("\n")[0].rstrip(".")
         try:
             check(part)
-        except ContractError as failed:
-            raise ContractError(f"{what} breaks the contract '{promise}': {failed}") from None
+        except ContractError as error:
+            raise ContractError(f"{what} breaks the contract '{contract}': {error}") from None
         except Exception as error:
             raise ContractError(
-                f"{what} breaks the contract '{promise}': {type(error).__name__}: {error}"
+                f"{what} breaks the contract '{contract}': {type(error).__name__}: {error}"
             ) from error
 
 
@@ -42,39 +42,38 @@ def require(holds: Any, sentence: str) -> None:
 
 
 def require_close(
-    found: Any,
+    actual: Any,
     expected: Any,
     names: tuple[str, str],
     *,
     rtol: float = 0.0,
     atol: float = 0.0,
 ) -> None:
-    """Raise `ContractError` unless two numbers or arrays agree, naming the first that differs.
+    """Raise a `ContractError` with the first difference unless numbers or arrays are close.
 
     Parameters
     ----------
     names : pair of str
-        What was found and what was expected, in the words of the message.
+        Names of the actual and the expected value in the message.
     """
-    a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
     require(a.shape == b.shape, f"{names[0]} has the shape {a.shape}, {names[1]} {b.shape}.")
-    apart = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
-    if apart.any():
-        place = int(np.flatnonzero(apart)[0])
-        where = f" at row {place}" if a.ndim else ""
+    differs = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
+        where = f" at row {row}" if a.ndim else ""
         raise ContractError(
-            f"{names[0]} is {a.ravel()[place]:.9g}{where}, and {names[1]} is "
-            f"{b.ravel()[place]:.9g}."
+            f"{names[0]} is {a.ravel()[row]:.9g}{where}, and {names[1]} is {b.ravel()[row]:.9g}."
         )
 
 
-def require_equal(found: Any, expected: Any, names: tuple[str, str]) -> None:
-    """Raise `ContractError` unless two numbers or arrays agree to the last bit."""
-    require_close(found, expected, names)
+def require_equal(actual: Any, expected: Any, names: tuple[str, str]) -> None:
+    """Raise `ContractError` unless two numbers or arrays are equal to the last bit."""
+    require_close(actual, expected, names)
 
 
 def graded(grades: Sequence[Sequence[float]], **arrays: Any) -> RankingData:
-    """Return data with these lists of grades as queries, and one feature that is 0."""
+    """Return data whose queries have these lists of grades; the only feature is 0."""
     y = np.array([grade for query in grades for grade in query], np.float64)
     sizes = [len(query) for query in grades]
     return RankingData.from_arrays(np.zeros((len(y), 1)), y, group_sizes=sizes, **arrays)

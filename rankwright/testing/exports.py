@@ -1,7 +1,7 @@
-"""What every export promises: `check_export` runs it on any, `export_checks` lists the properties.
+"""Checks that every export passes: `check_export` runs them, `export_checks` lists them.
 
-Small linear, additive, tree and network models, and a blend, are written and read again, as far as
-the target says that it holds them; the others must be refused by a sentence, with nothing written.
+Small linear, additive, tree and network models and a blend are written and read again if the target
+supports them. Other models must be refused with one sentence, and nothing may be written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rankwright.rankers.base import Ranker, ranker
 from rankwright.testing.contract import Check, require, run_checks
 from rankwright.testing.models import small_data
 
-_MADE: dict[str, tuple[str, dict[str, Any]]] = {
+_FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "linear": ("ranksvm", {}),
     "additive": ("rankboost", {"n_rounds": 10}),
     "trees": ("gbdt", {"n_estimators": 8, "num_leaves": 5}),
@@ -36,7 +36,7 @@ _LARGEST = {"float32": 1e-5, "float64": 1e-9}
 
 
 def check_export(export: Any) -> None:
-    """Raise `ContractError` unless ``export`` keeps what every export promises.
+    """Raise `ContractError` if ``export`` fails a check of exports.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def check_export(export: Any) -> None:
 
 
 def export_checks(export: Any) -> list[Check]:  # noqa: ARG001
-    """Return the properties that ``export`` must have.
+    """Return the checks that ``export`` must pass.
 
     Returns
     -------
     list of callables
-        Each takes the target, and raises where the property does not hold.
+        Each takes the target and raises an error if the target fails.
 
     Examples
     --------
@@ -73,68 +73,69 @@ def export_checks(export: Any) -> list[Check]:  # noqa: ARG001
 @cache
 def fitted_ranker(family: str, seed: int = 0) -> Ranker:
     """Return a small fitted ranker of a family of models."""
-    name, params = _MADE[family]
+    name, params = _FAMILIES[family]
     return ranker(name, **params).fit(small_data(seed))
 
 
 def held_families(target: Any) -> list[str]:
-    """Return the families that the target holds; networks only where torch can fit one."""
+    """Return the families that the target supports; networks only if torch is installed."""
     return [
         family
-        for family in _MADE
+        for family in _FAMILIES
         if family in target.families and (family != "network" or find_spec("torch"))
     ]
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="rankwright-export-") as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(prefix="rankwright-export-") as path:
+        yield Path(path)
 
 
 # --- properties ----------------------------------------------------------------------------------
 
 
 def check_families(target: Any) -> None:
-    """Models that the target does not hold are refused by a sentence, and nothing is written."""
-    known = set(_MADE)
-    require(set(target.families) <= known, f"families must be among {', '.join(sorted(known))}.")
-    require(target.families, "it holds no family of models.")
-    require(target.evaluator, "it does not say who reads the export again.")
-    for family in sorted(known - set(target.families) - {"network"}):
+    """Unsupported models are refused with one sentence, and nothing is written."""
+    families = set(_FAMILIES)
+    require(
+        set(target.families) <= families, f"families must be among {', '.join(sorted(families))}."
+    )
+    require(target.families, "it supports no family of models.")
+    require(target.evaluator, "it does not name the evaluator of the export.")
+    for family in sorted(families - set(target.families) - {"network"}):
         with _folder() as folder:
             refuse_unheld(target, fitted_ranker(family), folder / "out")
 
 
-def refuse_unheld(target: Any, given: Ranker, folder: Path) -> None:
-    """Raise `ContractError` unless the target refuses a ranker, and writes nothing."""
+def refuse_unheld(target: Any, fitted: Ranker, folder: Path) -> None:
+    """Raise `ContractError` unless the target refuses a ranker and writes nothing."""
     try:
-        export_model(given, target, folder)
-    except UsageError as sentence:
-        require(str(sentence).endswith("."), f"'{sentence}' is no sentence.")
+        export_model(fitted, target, folder)
+    except UsageError as error:
+        require(str(error).endswith("."), f"'{error}' is not a sentence.")
     else:
-        raise ContractError(f"{given.name} on {given.model_name} is not refused.")
+        raise ContractError(f"{fitted.name} on {fitted.model_name} is not refused.")
     require(not list(folder.parent.iterdir()), "something was written.")
 
 
 def check_scores(target: Any) -> None:
-    """The export scores as the model does, by an evaluator of its own."""
+    """An independent evaluator of the export computes the scores of the model."""
     for family in held_families(target):
         with _folder() as folder:
             verify_written(target, fitted_ranker(family), folder / "out")
 
 
-def verify_written(target: Any, given: Ranker, folder: Path) -> dict[str, Any]:
-    """Write a ranker and replay its vectors; return what ``export.json`` holds."""
-    about = export_model(given, target, folder)
+def verify_written(target: Any, fitted: Ranker, folder: Path) -> dict[str, Any]:
+    """Write a ranker, replay its parity vectors and return the contents of ``export.json``."""
+    about = export_model(fitted, target, folder)
     require(about["format"] == target.name, "export.json names another format.")
-    found = verify_export(folder, target)
+    result = verify_export(folder, target)
     count = about["parity"]["vectors"]
-    require(found.vectors == count > _LEAST_VECTORS, f"only {count} vectors were made.")
-    most = _LARGEST[about["precision"]["numbers"]]
+    require(result.vectors == count > _LEAST_VECTORS, f"only {count} vectors were written.")
     require(
-        found.largest_difference < most,
-        f"a score differs by {found.largest_difference:.3g} from that of the model.",
+        result.largest_difference < _LARGEST[about["precision"]["numbers"]],
+        f"a score differs by {result.largest_difference:.3g} from the score of the model.",
     )
     kinds = about["parity"]["kinds"]
     require({"random", "extreme"} <= kinds.keys(), "vectors of a kind are missing.")
@@ -150,24 +151,24 @@ def check_same_bytes(target: Any) -> None:
             write_twice(target, fitted_ranker(family), folder)
 
 
-def write_twice(target: Any, given: Ranker, folder: Path) -> None:
+def write_twice(target: Any, fitted: Ranker, folder: Path) -> None:
     """Raise `ContractError` unless two exports of a ranker are equal."""
     for name in ("a", "b"):
-        export_model(given, target, folder / name)
+        export_model(fitted, target, folder / name)
     for path in (folder / "a").iterdir():
         same = path.read_bytes() == (folder / "b" / path.name).read_bytes()
-        require(same, f"{path.name} differs from one export to the next.")
+        require(same, f"{path.name} differs between two exports.")
 
 
 def check_altered_files(target: Any) -> None:
-    """An altered file is found by its digest."""
+    """An altered file is detected by its digest."""
     with _folder() as folder:
         alter_each(target, fitted_ranker(held_families(target)[0]), folder / "out")
 
 
-def alter_each(target: Any, given: Ranker, folder: Path) -> None:
-    """Raise `ContractError` unless a change in any file of an export is found."""
-    export_model(given, target, folder)
+def alter_each(target: Any, fitted: Ranker, folder: Path) -> None:
+    """Raise `ContractError` unless a change in any file of an export is detected."""
+    export_model(fitted, target, folder)
     for path in folder.iterdir():
         before = path.read_bytes()
         path.write_bytes(before.replace(b"1", b"2"))
@@ -181,28 +182,28 @@ def alter_each(target: Any, given: Ranker, folder: Path) -> None:
 
 
 def check_replay(target: Any) -> None:
-    """Scores of another model are found by the replay of the vectors."""
+    """The replay of the parity vectors detects another model."""
     family = held_families(target)[0]
     with _folder() as folder:
         swap_models(target, fitted_ranker(family), fitted_ranker(family, seed=1), folder)
 
 
-def swap_models(target: Any, one: Ranker, other: Ranker, folder: Path) -> None:
-    """Raise `ContractError` unless another model's export fails under this one's vectors."""
-    export_model(one, target, folder / "one")
+def swap_models(target: Any, first: Ranker, other: Ranker, folder: Path) -> None:
+    """Raise `ContractError` unless the vectors of one model fail for another."""
+    export_model(first, target, folder / "first")
     export_model(other, target, folder / "other")
-    (folder / "other" / PARITY).write_bytes((folder / "one" / PARITY).read_bytes())
+    (folder / "other" / PARITY).write_bytes((folder / "first" / PARITY).read_bytes())
     reseal(folder / "other")
     try:
         verify_export(folder / "other", target)
     except ParityError as error:
         require("vectors score differently" in str(error), f"it is refused for: {error}")
     else:
-        raise ContractError("the evaluator does not read what was written.")
+        raise ContractError("the evaluator does not read the files of the export.")
 
 
 def reseal(folder: Path) -> None:
-    """Let the digests of export.json agree with the files, as a careful forger would."""
+    """Update the digests in export.json, as a careful forger would."""
     about = json.loads((folder / ABOUT).read_text())
     for name in about["files"]:
         about["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()

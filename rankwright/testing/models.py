@@ -38,8 +38,8 @@ def check_model(model: Any) -> None:
     >>> import rankwright as rw
     >>> rw.testing.check_model(rw.models.Linear())
     """
-    made = resolve_part("models", model)
-    run_checks(f"model '{part_name('models', made)}'", made, model_checks(made))
+    part = resolve_part("models", model)
+    run_checks(f"model '{part_name('models', part)}'", part, model_checks(part))
 
 
 def model_checks(model: Any) -> list[Check]:  # noqa: ARG001
@@ -82,23 +82,23 @@ def small_data(seed: int = 0, queries: int = 20, documents: int = 12) -> Ranking
 
 
 def objectives(model: Any) -> Iterator[Any]:
-    """Yield two losses that the model does not refuse, or two metrics."""
+    """Yield two losses that the model accepts, or two metrics."""
     if next(iter(inspect.signature(model.rounds).parameters), "loss") == "metric":
         yield from map(metric, METRICS)
         return
-    taken, refused = 0, ""
+    accepted, refusal = 0, ""
     for name in LOSSES:
         loss = resolve_part("losses", name)
         try:
             fitted(model, loss, small_data(queries=4))
-        except RankwrightError as sentence:
-            refused = str(sentence)
+        except RankwrightError as error:
+            refusal = str(error)
             continue
         yield loss
-        taken += 1
-        if taken == 2:
+        accepted += 1
+        if accepted == 2:
             return
-    require(taken, f"it refuses all of the losses {', '.join(LOSSES)}: {refused}")
+    require(accepted, f"it refuses all of the losses {', '.join(LOSSES)}: {refusal}")
 
 
 def fitted(model: Any, objective: Any, data: RankingData, **options: Any) -> Any:
@@ -121,20 +121,20 @@ def check_fit(model: Any) -> None:
     """The model has rounds(loss, data, valid, start=, random_state=, n_jobs=), and learns."""
     require(hasattr(model, "rounds"), "it has no method rounds(loss, data).")
     check_parameters(model)
-    known = inspect.signature(model.rounds).parameters
+    parameters = inspect.signature(model.rounds).parameters
     for name in ("valid", "start", "random_state", "n_jobs"):
-        require(name in known, f"rounds takes no {name}.")
+        require(name in parameters, f"rounds has no parameter {name}.")
     before, data = repr(params_of(model)), small_data()
     chance = np.random.default_rng(1).random(data.n_documents)
     for objective in objectives(model):
-        found, by_chance = (
+        ndcg, ndcg_by_chance = (
             evaluate(data, s, "ndcg@10")["ndcg@10"]
             for s in (scores_of(fitted(model, objective, data), data), chance)
         )
         require(
-            found > by_chance + 0.05,
-            f"under {objective!r} its NDCG@10 on the training data is {found:.3f}, that of random "
-            f"scores {by_chance:.3f}.",
+            ndcg > ndcg_by_chance + 0.05,
+            f"under {objective!r} its NDCG@10 on the training data is {ndcg:.3f}; random scores "
+            f"have {ndcg_by_chance:.3f}.",
         )
     require(repr(params_of(model)) == before, "rounds changes a parameter.")
 
@@ -144,7 +144,7 @@ def check_scores(model: Any) -> None:
     data, other = small_data(), small_data(1, queries=3)
     for objective in objectives(model):
         learnt = fitted(model, objective, data)
-        require(learnt.n_features == data.n_features, "n_features is not that of the data.")
+        require(learnt.n_features == data.n_features, "n_features differs from the data.")
         s = scores_of(learnt, other)
         require(isinstance(s, np.ndarray) and s.dtype == np.float64, "scores are not float64.")
         require(s.shape == (other.n_documents,), f"scores have the shape {s.shape}.")

@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 
+import lightgbm
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 from command import run_json
@@ -131,3 +134,31 @@ def test_synthetic_data_are_written_in_parts(tmp_path):
     found = run_json("synthetic", "mq2008", store, "--queries", 8, "--first", 2)
     assert found["queries"] == 8
     assert rankwright.load(store).qid.tolist() == list(range(3, 11))
+
+
+def test_a_model_of_lightgbm_becomes_a_model_file_with_its_categories(tmp_path):
+    towns = pd.Categorical(np.resize(["York", "Bonn", "Zug"], 60), ["Zug", "York", "Bonn"])
+    frame = pd.DataFrame({"price": np.linspace(0, 1, 60), "town": towns})
+    grades = (frame["town"] == "Bonn").astype(int)
+    booster = lightgbm.LGBMRanker(n_estimators=3, verbose=-1).fit(frame, grades, group=[30, 30])
+    text, model = tmp_path / "model.txt", tmp_path / "model.rw"
+    booster.booster_.save_model(text)
+    result = run(text, model, "--categories", "town", "--json")
+    assert json.loads(result.stdout) == {
+        "source": str(text), "target": str(model), "features": 2, "categories": ["town"],
+    }  # fmt: skip
+    other = frame.assign(town=frame["town"].cat.reorder_categories(["York", "Bonn", "Zug"]))
+    np.testing.assert_array_equal(rankwright.load_model(model).predict(other),
+                                  booster.predict(frame))  # fmt: skip
+    assert (
+        "a model of 2 features, 1 column of categories"
+        in run(text, model, "--categories", "town").stderr
+    )
+    assert "no such feature; known: price, town" in refused(text, model, "--categories", "city")
+    assert "options of data" in refused(text, model, "--from", "letor")
+    assert "name a file" in refused(text, "-")
+
+
+def test_categories_are_refused_for_data(text, tmp_path):
+    message = refused(text, tmp_path / "t.csv", "--categories", "town")
+    assert message == f"categories= is for models of LightGBM, and {text} is not one."

@@ -183,6 +183,7 @@ def test_a_failed_save_leaves_nothing_behind(files, tmp_path):
 
 
 def test_hidden_layers_are_a_list_and_go_by_their_name_here(tmp_path):
+    pytest.importorskip("torch")
     given = ("--train", "no-such-file.txt")
     said = sentence("train", "ranknet", *given, "--set", "hidden=8,4")
     assert "RankNet has no parameter 'hidden'; it is called hidden_layer_sizes here" in said

@@ -17,12 +17,12 @@ from exported_models import (
 )
 
 from rankwright import registry
-from rankwright.core.dtypes import not_above
 from rankwright.errors import UsageError
 from rankwright.export.folder import export_model, verify_export
 from rankwright.export.target import ParityError
 from rankwright.models.forest import Forest
 from rankwright.models.portable import portable
+from rankwright.models.thresholds import not_above
 
 TREES, RULES, LINEAR = (targets_of(family) for family in ("trees", "additive", "linear"))
 SINGLE = ["elasticsearch", "opensearch", "ranklib", "solr", "vespa", "xgboost-json"]

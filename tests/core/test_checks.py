@@ -42,6 +42,7 @@ def test_good_arrays_pass_and_tell_their_dimensions():
         ("coef", None, "the array 'coef' is missing"),
         ("else", np.zeros(1), "'else', which is not expected"),
         ("coef", np.zeros(3, np.float32), "has the type float32; float64 is expected"),
+        ("coef", np.zeros(3, ">f8"), "has the type >f8; float64 is expected"),
         ("begin", np.zeros(4), "has the type float64; int32 or int64 is expected"),
         ("item", np.zeros(4, np.uint8), "has the type uint8; integers is expected"),
         ("coef", np.zeros(4), "has the shape (4,); (features) is expected with features = 3"),
@@ -99,7 +100,9 @@ def test_offsets_of_nothing_are_refused():
 
 
 def csr(rows=40, columns=9):
-    return sparse.random_array((rows, columns), density=0.4, format="csr", rng=0)
+    rng = np.random.default_rng(0)
+    values = rng.random((rows, columns))
+    return sparse.csr_array(np.where(rng.random(values.shape) < 0.4, values, 0.0))
 
 
 def test_a_sound_matrix_passes_sorted_or_not_and_with_room_to_spare():
@@ -119,7 +122,7 @@ def test_any_column_out_of_range_is_refused():
             X = csr()
             X.indices[at] = value
             row = np.searchsorted(X.indptr, at, side="right") - 1
-            with pytest.raises(DataError, match=f"^X is no CSR matrix: row {row} has column "):
+            with pytest.raises(DataError, match=f"^X is not a CSR matrix: row {row} has column "):
                 check_csr(X)
 
 
@@ -127,7 +130,7 @@ def test_row_offsets_and_lengths_are_refused_before_they_are_followed():
     for at, value in ((0, 1), (0, -1), (5, -1), (5, 10**6), (40, 0), (40, 10**6), (40, -1)):
         X = csr()
         X.indptr[at] = value
-        with pytest.raises(DataError, match=r"^store is no CSR matrix: its indptr"):
+        with pytest.raises(DataError, match=r"^store is not a CSR matrix: its indptr"):
             check_csr(X, "store")
     X = csr()
     X.indptr = X.indptr[:-1]

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import torch
-from simulated_gpu import cuda
+from simulated_gpu import cuda, torch
 
 from rankwright.core import kernels, order, team
 from rankwright.core.jit import kernel

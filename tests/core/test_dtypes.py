@@ -1,8 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 
 from rankwright.core.dtypes import (
@@ -10,7 +8,6 @@ from rankwright.core.dtypes import (
     as_float_vector,
     as_groups,
     as_vector,
-    not_above,
 )
 from rankwright.errors import DataError
 
@@ -118,10 +115,3 @@ def test_a_vector_of_text_is_refused_with_its_row():
 def test_a_vector_of_the_wrong_length_is_refused():
     with pytest.raises(DataError, match="y has 3 values, where 2 are expected"):
         as_float_vector([1, 2, 3], "y", 2)
-
-
-@given(st.floats(-1e300, 1e300), st.floats(width=32, allow_nan=False))
-def test_a_float32_compares_alike_with_a_number_and_the_float32_not_above_it(cut, x):
-    found = not_above(np.array([cut]))
-    assert found.dtype == np.float32
-    assert (np.float32(x) <= found[0]) == (x <= cut)

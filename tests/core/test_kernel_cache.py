@@ -185,7 +185,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
         path = tmp_path / "a" / "b"
         private_folder(path)
         (tmp_path / level).chmod(0o777)
-        with pytest.raises(PermissionError, match="can be written to by others"):
+        with pytest.raises(PermissionError, match="other users can write to"):
             private_folder(path)
         (tmp_path / level).chmod(0o700)
     assert private_folder(path) == path

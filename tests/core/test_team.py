@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
-from simulated_gpu import cuda, tensor
+from simulated_gpu import cuda, tensor, torch
 
 from rankwright.core.jit import kernel
 from rankwright.core.team import (

@@ -101,15 +101,19 @@ def test_lightgbm(booleans):
     _same_for_all(ranker, booster.predict, _spanish(_frame(1, booleans=booleans)))
 
 
-@pytest.mark.parametrize("suffix", ["txt", "rw"])
-def test_categories_of_lightgbm_in_files(suffix, tmp_path):
+def test_categories_of_lightgbm_in_files(tmp_path):
     frame = _frame()
     booster = _lightgbm(frame, _grades(frame))
-    if suffix == "rw":
-        _imported(booster, frame).save(tmp_path / "model.rw")
-        ranker = rw.load_model(tmp_path / "model.rw")
-        np.testing.assert_array_equal(ranker.predict(frame), booster.predict(frame))
-        return
+    booster.save_model(tmp_path / "model.txt")
+    ranker = rw.load_model(tmp_path / "model.txt", categories=["size", "town", "code"])
+    _same_for_all(ranker, booster.predict, _frame(1))
+    ranker.save(tmp_path / "model.rw")
+    _same_for_all(rw.load_model(tmp_path / "model.rw"), booster.predict, _frame(1))
+
+
+def test_a_file_of_lightgbm_takes_codes_if_no_column_is_named(tmp_path):
+    frame = _frame()
+    booster = _lightgbm(frame, _grades(frame))
     booster.save_model(tmp_path / "model.txt")
     with pytest.warns(UserWarning, match="lists the categories of 3 columns, but not"):
         ranker = rw.load_model(tmp_path / "model.txt")
@@ -117,6 +121,19 @@ def test_categories_of_lightgbm_in_files(suffix, tmp_path):
         ranker.predict(frame)
     codes = frame.assign(**{c: frame[c].cat.codes for c in ("town", "code", "size")})
     np.testing.assert_array_equal(ranker.predict(codes), booster.predict(frame))
+
+
+def test_categories_are_only_for_models_of_lightgbm(tmp_path):
+    frame = _frame()
+    _xgboost(frame, _grades(frame)).save_model(tmp_path / "model.json")
+    data = rw.load("digits/train", queries=2, documents=5)
+    rw.LinearRegression().fit(data).save(tmp_path / "model.rw")
+    (tmp_path / "model.ranklib").write_text("## Coordinate Ascent\n")
+    for name in ("model.json", "model.rw", "model.ranklib"):
+        with pytest.raises(UsageError, match="is for models of LightGBM"):
+            rw.load_model(tmp_path / name, categories=["town"])
+    with pytest.raises(RankwrightError, match=r"absent\.txt"):
+        rw.load_model(tmp_path / "absent.txt", categories=["town"])
 
 
 def test_a_ranker_of_lightgbms_scikit_learn_interface():
@@ -127,10 +144,19 @@ def test_a_ranker_of_lightgbms_scikit_learn_interface():
 
 
 def test_columns_that_do_not_fit_the_categories_of_lightgbm_are_refused():
-    frame = _frame()[["stock", "size"]]
+    frame = _frame()[["stock", "price", "size"]]
     booster = _lightgbm(frame, _grades(_frame()))
-    for wrong in (["weight"], ["size", "stock"], [], ["size", "size"]):
-        with pytest.raises(UsageError, match="does not fit the model, which has 1 column"):
+    for wrong in (["weight"], ["size", "siz"], [3]):
+        with pytest.raises(UsageError, match=f"'{wrong[-1]}', and the model has no such feature; "):
+            rw.import_model(booster, categories=wrong)
+    for wrong in (["size", "stock"], [], ["size", "size"]):
+        with pytest.raises(UsageError, match="does not fit the model, which has 1 column of"):
+            rw.import_model(booster, categories=wrong)
+    for number in ("price", "stock"):  # real numbers; whole numbers above the last code
+        with pytest.raises(UsageError, match=f"'{number}', which is not of the type category"):
+            rw.import_model(booster, categories=[number])
+    for wrong in ("size", 3):
+        with pytest.raises(UsageError, match=r"takes a list of names: \["):
             rw.import_model(booster, categories=wrong)
 
 

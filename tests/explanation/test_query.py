@@ -24,10 +24,10 @@ def test_the_ranking_of_a_query_is_split_against_its_mean():
 def test_names_of_documents_queries_and_features_are_the_callers():
     names = ("price", "margin", "weight_kg", "age", "size", "stock")
     data = RankingData.from_arrays(
-        DATA.X[:4], DATA.y[:4], qid=["q"] * 4, doc_id=list("abcd"), feature_names=names
+        DATA.X[:9], DATA.y[:9], qid=["q"] * 9, doc_id=list("abcdefghi"), feature_names=names
     )
     fitted = rankwright.ranker("ranksvm").fit(data)
-    text = str(explain(fitted, data, query="q", docs=("a", "c")))
+    text = str(explain(fitted, data, query="q", docs=("a", "b")))
     assert text.startswith("query q: ")
     assert "ranks above" in text
     assert "they swap when" in text

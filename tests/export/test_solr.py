@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from exported_models import fitted_rankers, of_rules, of_splits, of_weights, scored
 
-from rankwright.core.dtypes import not_above
 from rankwright.export import check_releases, export_model, solr, verify_export
+from rankwright.models.thresholds import not_above
 
 BOTH_WAYS = [(0, 0.5, True, (1.0, 2.0)), (0, 1.5, False, (10.0, 20.0))]
 ROWS = [[0.0, 0], [1.0, 0], [2.0, 0], [np.nan, 0]]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from cases import each
-from simulated_gpu import DEVICE, small_teams, tensor
+from simulated_gpu import DEVICE, small_teams, tensor, torch
 from small_data import lists, small_data
 
 from rankwright import losses, registry

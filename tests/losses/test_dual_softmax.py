@@ -88,6 +88,7 @@ def test_passes_over_single_queries_come_to_the_same_effects():
 
 
 def test_models_see_positions_and_rank_without_them():
+    pytest.importorskip("torch")
     rng = np.random.default_rng(7)
     queries, size = 60, 8
     x = rng.normal(size=(queries, size))

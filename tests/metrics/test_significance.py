@@ -183,6 +183,7 @@ def test_intervals_of_one_query_two_queries_and_equal_values():
     assert (perfect.low, perfect.high) == (pytest.approx(exact), 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:Sample size too small")  # of SciPy before 1.15
 def test_wilcoxon_leaves_equal_queries_out_and_ranks_past_rounding():
     """Four gains of 0.1 and a loss of 0.3: ranks 2.5 four times, and 5."""
     a = np.array([0.3, 0.4, 0.5, 0.9, 0.1, 0.7, 0.7])
@@ -190,7 +191,7 @@ def test_wilcoxon_leaves_equal_queries_out_and_ranks_past_rounding():
     assert len({*(a - b)[:4].tolist()}) > 1  # not equal as they are computed
     found = wilcoxon(a, b)
     assert found.statistic == 5.0
-    assert found.p_value == stats.wilcoxon([1, 1, 1, 1, -3]).pvalue
+    assert found.p_value == stats.wilcoxon([1, 1, 1, 1, -3, 0, 0]).pvalue
     assert wilcoxon(a, a).p_value == 1.0
 
 

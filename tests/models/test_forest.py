@@ -60,8 +60,6 @@ def test_rules_score_by_hand():
     assert rules.is_rules
     assert rules.contributions(rows).tolist() == [[0, -1, 0], [2, 0, 0], [0, -1, 0]]
     assert rules.importance("gain").tolist() == [2.0, 1.0]
-    assert rules.breakpoints(0).tolist() == [0.5]
-    assert rules.breakpoints(1).tolist() == []
 
 
 def test_what_lightgbm_has_no_rule_for_has_no_booster(forest):

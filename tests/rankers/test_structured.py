@@ -58,7 +58,7 @@ def test_a_model_with_a_cost_of_the_callers_is_saved_without_it(tmp_path):
     )
     again.save(tmp_path / "copy.rw")
     assert (tmp_path / "copy.rw").read_bytes() == (tmp_path / "m.rw").read_bytes()
-    with pytest.raises(UsageError, match=r"squared_gap, which a model file does not hold.*again"):
+    with pytest.raises(UsageError, match=r"squared_gap, which is neither in the model file.*again"):
         again.fit(PLAIN)
     again.set_params(cost=squared_gap).fit(PLAIN)
     assert (again.predict(PLAIN) == fitted.predict(PLAIN)).all()

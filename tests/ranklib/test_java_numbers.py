@@ -6,7 +6,7 @@ from cases import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rankwright.core.dtypes import highest_rounded_to, not_above
+from rankwright.models.thresholds import highest_rounded_to, not_above
 from rankwright.ranklib.java_numbers import (
     java_double,
     java_float,

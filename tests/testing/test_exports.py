@@ -16,7 +16,7 @@ class Forgetful(Json):
 
 
 class Greedy(Json):
-    """Broken on purpose: it claims that it holds no trees, and takes them."""
+    """Broken on purpose: it does not declare trees, but accepts them."""
 
     families = frozenset({"linear"})
 
@@ -27,8 +27,11 @@ class Greedy(Json):
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (Forgetful(), "export 'Forgetful' breaks the contract 'The export scores as the model"),
-        (Greedy(), "'Models that the target does not hold are refused by a sentence, and nothing"),
+        (
+            Forgetful(),
+            "export 'Forgetful' breaks the contract 'An independent evaluator",
+        ),
+        (Greedy(), "'Unsupported models are refused with one sentence, and nothing"),
     ],
 )
 def test_check_export_names_the_property_that_fails(broken, sentence):
