@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from rankwright.core.openmp import load_lightgbm_library
+from rankwright.core.openmp import load_lightgbm_library, spare_threads
 from rankwright.core.parallel import thread_count
 from rankwright.core.types import F64, I64, AnyArray, FloatMatrix
 from rankwright.data.content import content_sample
@@ -49,7 +49,8 @@ def lightgbm() -> ModuleType:
 
 def lightgbm_threads(rows: int, threads: int) -> int:
     """Return the number of threads for LightGBM, of at most ``threads``."""
-    return min(threads, max(1, rows // _ROWS_PER_THREAD))
+    load_lightgbm_library()  # it may be too late to let its threads sleep
+    return spare_threads(min(threads, max(1, rows // _ROWS_PER_THREAD)))
 
 
 class LightGBMEngine:

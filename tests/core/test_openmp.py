@@ -60,16 +60,43 @@ def test_a_library_that_is_loaded_later_keeps_its_own_waiting():
 
 
 @linux
-def test_a_log_line_says_that_lightgbm_was_imported_before():
+def test_where_lightgbm_came_first_it_is_said_and_busy_cores_are_left_alone():
     code = """
 import logging, sys, lightgbm
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-from rankwright.models import lightgbm_engine
-lightgbm_engine.lightgbm()
+from rankwright.core import openmp
+openmp._running_tasks = lambda: 100
+from rankwright.models.lightgbm_engine import lightgbm_threads
+print("threads", lightgbm_threads(10**6, 3))
 """
     (count, *_), said = spins(code)
     assert count != "0"
     assert "was loaded before Rankwright" in said
+    assert "threads 1" in said
+
+
+@pytest.mark.parametrize(
+    ("running", "cores", "threads"),
+    [(1, 8, 6), (3, 8, 6), (4, 8, 5), (7, 8, 2), (8, 8, 1), (30, 8, 1), (None, 8, 6)],
+)
+def test_spinning_threads_are_no_more_than_idle_cores(running, cores, threads, monkeypatch):
+    monkeypatch.setattr(openmp, "_lightgbm_spins", True)
+    monkeypatch.setattr(openmp, "_running_tasks", lambda: running)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert openmp.spare_threads(6) == threads
+
+
+def test_threads_that_sleep_may_be_many(monkeypatch):
+    monkeypatch.setattr(openmp, "_lightgbm_spins", False)
+    monkeypatch.setattr(openmp, "_running_tasks", lambda: 100)
+    assert openmp.spare_threads(6) == 6
+
+
+def test_running_tasks_are_those_of_proc_stat(tmp_path, monkeypatch):
+    monkeypatch.setattr(openmp, "_STAT", tmp_path / "stat")
+    assert openmp._running_tasks() is None
+    (tmp_path / "stat").write_text("cpu  1 2 3\nprocs_running 5\nprocs_blocked 0\n")
+    assert openmp._running_tasks() == 5
 
 
 def test_passive_waiting_restores_the_environment_after_an_error(monkeypatch):
