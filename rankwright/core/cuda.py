@@ -244,21 +244,28 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def allocates(one: Any) -> bool:
-    """Whether a kernel, or one that it calls, allocates memory."""
-    found, left = {one}, [one]
+    """Return whether a kernel, or one that it calls, allocates memory."""
+    return bool(_names_used(one) & _ALLOCATE)
+
+
+def shares_queries(one: Any) -> bool:
+    """Return whether a kernel divides the documents of a query among the threads of a team."""
+    return "shared_range" in _names_used(one)
+
+
+def _names_used(one: Any) -> set[str]:
+    """Return the names that a kernel, and the kernels that it calls, use."""
+    names: set[str] = set()
+    seen, left = {one}, [one]
     while left:
         function = left.pop().py_func
-        names = set(_names(function.__code__))
-        if names & _ALLOCATE:
-            return True
-        called = {function.__globals__[name] for name in names if _is_kernel(function, name)}
-        left += called - found - set(_SCRATCH)
-        found |= called
-    return False
-
-
-def _is_kernel(function: Any, name: str) -> bool:
-    return is_kernel(function.__globals__.get(name))
+        local = set(_names(function.__code__))
+        names |= local
+        values = [function.__globals__.get(name) for name in local]
+        called = {value for value in values if is_kernel(value)}
+        left += called - seen - set(_SCRATCH)
+        seen |= called
+    return names
 
 
 @contextmanager
@@ -275,7 +282,7 @@ def compiling() -> Iterator[None]:
 
 
 def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: Any = 0) -> None:
-    """Call ``kernel(q, q + 1, *args)`` for each of the queries, by ``team`` threads, all at once.
+    """Call ``kernel([q], *args)`` for each of the queries, by ``team`` threads, all at once.
 
     The longest should come first: threads that work side by side wait for each other.
     """
@@ -301,8 +308,8 @@ def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str) -> Any:
     text = (
         f"def of_queries(queries, args):\n"
         f"    if {number} < len(queries):\n"
-        f"        q = queries[{number}]\n"
-        f"        function(q, q + 1, {pattern})\n"
+        f"        k = {number}\n"
+        f"        function(queries[k : k + 1], {pattern})\n"
     )
     scope: dict[str, Any] = {**_tuple_types(args), "cuda": cuda}
     scope["function"] = device_function(one, team)
@@ -343,18 +350,20 @@ def _tuple_types(args: tuple[Any, ...]) -> dict[str, Any]:
 
 
 class QueryTeams:
-    """The queries of a data set, by how many threads work at each.
+    """The queries that a kernel is called for, by how many threads work at each.
 
     Parameters
     ----------
     memory
     indptr
+    ordered
+        Numbers of the queries, ascending.
     team
         Whether kernels share a query among threads.
     """
 
-    def __init__(self, memory: DeviceMemory, indptr: I64, *, team: bool) -> None:
-        self._memory, self._sizes = memory, np.diff(indptr)
+    def __init__(self, memory: DeviceMemory, indptr: I64, ordered: I64, *, team: bool) -> None:
+        self._memory, self._sizes, self._ordered = memory, np.diff(indptr), ordered
         self.threads = np.ones(len(self._sizes), np.int64)
         for documents, threads in TEAMS if team else ():
             self.threads[self._sizes >= documents] = threads
@@ -369,11 +378,12 @@ class QueryTeams:
     def _queries(self, lo: int, hi: int) -> list[tuple[int, Any]]:
         """Return the queries lo:hi by the size of their teams, each from the longest on."""
         if (lo, hi) not in self._runs:
-            found = np.arange(lo, hi)
-            found = found[np.argsort(-self._sizes[lo:hi], kind="stable")]
-            teams = np.unique(self.threads[found])[::-1].tolist()
+            first, last = np.searchsorted(self._ordered, (lo, hi))
+            queries = self._ordered[first:last]
+            queries = queries[np.argsort(-self._sizes[queries], kind="stable")]
+            teams = np.unique(self.threads[queries])[::-1].tolist()
             self._runs[lo, hi] = [
-                (team, view(self._memory.copy(found[self.threads[found] == team])))
+                (team, view(self._memory.copy(queries[self.threads[queries] == team])))
                 for team in teams
             ]
         return self._runs[lo, hi]

@@ -168,7 +168,7 @@ def test_pairs_of_estimated_relevance_count_by_their_difference(name):
             assert value == pytest.approx(sum(part[0] for part in twins), rel=1e-9)
             for rows, part in zip(parts, twins, strict=True):
                 np.testing.assert_allclose(grad[rows], part[1], rtol=1e-9, atol=1e-12)
-            if made.traits.hess_vec:
+            if made.traits.smooth:
                 v, out = s[::-1].copy(), np.empty(len(s))
                 at(bound, s)
                 bound.hess_vec(v, out)

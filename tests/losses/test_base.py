@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_data import small_data
 
-from rankwright.core.types import CAPABILITIES, Traits
+from rankwright.core.types import Traits
 from rankwright.errors import IncompatibleError
 from rankwright.losses.base import bound_loss
 from rankwright.models import Trees
@@ -31,31 +31,25 @@ class Theirs:
         return SimpleNamespace(value=lambda s: grad(s, np.empty(len(s))), grad=grad, **more)
 
 
-@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
-def test_a_capability_that_is_announced_and_not_there_is_reported_before_any_work(trait):
-    promises = Theirs(Traits("pointwise", **{trait: True}))
-    first = CAPABILITIES[trait][0]
+@pytest.mark.parametrize("method", ["grad_queries", "hess_vec", "targets"])
+def test_a_method_that_a_fit_needs_is_there_before_any_work(method):
     with pytest.raises(IncompatibleError) as error:
-        bound_loss(promises, DATA)
-    assert "what bind of loss 'Theirs' returns, has no " + first in str(error.value)
-    assert f"the traits of the loss say {trait}=True" in str(error.value)
-
-
-@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
-def test_a_loss_that_keeps_its_promise_is_bound(trait):
-    keeps = Theirs(Traits("pointwise", **{trait: True}), CAPABILITIES[trait])
-    assert hasattr(bound_loss(keeps, DATA), CAPABILITIES[trait][0])
+        bound_loss(Theirs(Traits()), DATA, needs=[method])
+    assert f"what bind of loss 'Theirs' returns, has no {method}(), which this fit" in str(
+        error.value
+    )
+    assert hasattr(bound_loss(Theirs(Traits(), (method,)), DATA, needs=[method]), method)
 
 
 def test_what_has_neither_value_nor_gradient_is_no_bound_loss():
-    nothing = SimpleNamespace(traits=Traits("pointwise"), bind=lambda *_, **__: None)
+    nothing = SimpleNamespace(traits=Traits(), bind=lambda *_, **__: None)
     with pytest.raises(IncompatibleError, match=r"NoneType, what bind .* has no value\(\)"):
         bound_loss(nothing, DATA)
 
 
 def test_trees_take_a_loss_that_has_a_gradient_alone():
     """Without a curvature, trees use the curvature of a square."""
-    alone = Theirs(Traits("pointwise", shift_invariant=False))
+    alone = Theirs(Traits(shift_invariant=False))
     rounds = list(Trees(n_estimators=5, min_child_samples=2).rounds(alone, DATA))
     assert rounds[-1].model().offset == pytest.approx(DATA.y.mean())
     losses = [round_.loss for round_ in rounds]
