@@ -57,7 +57,7 @@ def exponentials(lo, hi, s, w, out):
 
 @kernel
 def weighted_mean(lo, hi, s, w):
-    """Return the weighted mean of s[lo:hi], summed from the first so that large scores are exact."""
+    """Return the weighted mean of s[lo:hi], as a difference from s[lo] to keep its digits."""
     total = mass = 0.0
     for i in shared_range(lo, hi):
         total += w[i] * (s[i] - s[lo])
@@ -168,8 +168,9 @@ class KernelLoss(Part):
         ----------
         scores, labels : array of shape (n,)
         **columns
-            ``qid`` (or ``group``, the sizes of the queries), ``sample_weight``, ``query_weight`` and
-            other columns of `RankingData`. Without ``qid``, all documents belong to one query.
+            ``qid``, or ``group`` with the sizes of the queries; without both, all documents belong
+            to one query. Further columns, such as ``sample_weight`` and ``query_weight``, are those
+            of `RankingData.from_arrays`.
 
         Examples
         --------
@@ -208,7 +209,7 @@ class BoundKernel:
     """
 
     score_limit: float | None = None
-    """Largest absolute score. The value, gradient and curvature at larger scores, or NaN, are NaN."""
+    """Largest absolute score; at larger ones, or NaN, all results are NaN."""
 
     def __init__(self, loss: Any, data: RankingData, *, n_jobs: int | None = None) -> None:
         present = present_documents(data)
@@ -226,9 +227,7 @@ class BoundKernel:
         self._row_weight = None if is_one else np.repeat(self.weight, present.sizes)
         is_long = bool(present.sizes.max(initial=0) >= LONG)
         self._run = (loss.run_long if is_long else None) or loss.run
-        self._at: F64 | None = (
-            None  # scores of the last gradient, at which the Hessian is asked for
-        )
+        self._at: F64 | None = None  # scores of the last gradient, where the Hessian is
         self._is_at = False  # whether the work arrays are those of these scores
 
     @cached_property

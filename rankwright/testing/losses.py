@@ -115,7 +115,7 @@ def value_and_grad(bound: Any, s: F64) -> tuple[float, F64]:
     return bound.grad(s, grad), grad
 
 
-def with_curvature(loss: Any, bound: Any, s: F64) -> tuple[float, F64, F64]:
+def with_curvature(bound: Any, s: F64) -> tuple[float, F64, F64]:
     """Return value, gradient and curvature; zeros if the loss has no curvature."""
     if not hasattr(bound, "grad_curv"):
         return *value_and_grad(bound, s), np.zeros(len(s))
@@ -198,7 +198,7 @@ def check_methods_agree(loss: Any) -> None:
     require_equal(bound.value(s), value, ("value(s)", "what grad returns"))
     require(np.isfinite(grad).all(), "grad leaves rows of its output as they were.")
     if hasattr(bound, "grad_curv"):
-        again, gradients, curv = with_curvature(loss, bound, s)
+        again, gradients, curv = with_curvature(bound, s)
         require_equal(again, value, ("what grad_curv returns", "what grad returns"))
         require_equal(gradients, grad, ("the gradient of grad_curv", "that of grad"))
         require((curv >= 0).all(), "a curvature is negative.")
@@ -250,7 +250,7 @@ def check_curvature(loss: Any) -> None:
     for size in (0.3, 3.0):
         s = random_scores(data, 3, size)
         diagonal = np.diag(central_differences(lambda x: value_and_grad(bound, x)[1], s))
-        curv = with_curvature(loss, bound, s)[2]
+        curv = with_curvature(bound, s)[2]
         short = curv < diagonal - 1e-6 * np.abs(diagonal).max()
         row = int(short.argmax())
         require(
@@ -416,7 +416,7 @@ def check_ties(loss: Any) -> None:
     data = graded([[2, 0, 1, 1, 0, 0, 2, 1], [1, 1, 0, 2]])
     bound = loss.bind(data)
     for s in (np.zeros(12), np.array([1, 0, 1, 1, 0, 2, 1, 1, 3, 3, 3, 0.0])):
-        _, grad, curv = with_curvature(loss, bound, s)
+        _, grad, curv = with_curvature(bound, s)
         kind = np.stack([data.query_of_row(), data.y, s], axis=1)
         for twins in ((kind == one).all(axis=1) for one in kind):
             for what, found in (("gradients", grad), ("curvatures", curv)):
@@ -455,7 +455,7 @@ def check_queries_without_order(loss: Any) -> None:
     """Queries of one grade, of one document and of none contribute exactly nothing."""
     data = graded([[1, 1, 1], [2], [], [0, 0]])
     bound = loss.bind(data)
-    value, grad, curv = with_curvature(loss, bound, random_scores(data))
+    value, grad, curv = with_curvature(bound, random_scores(data))
     require(bound.value(random_scores(data)) == 0.0 == value, f"their value is {value:.6g}.")
     require(not grad.any(), "they have a gradient.")
     require(not curv.any(), "they have a curvature.")
@@ -466,8 +466,8 @@ def check_empty_queries(loss: Any) -> None:
     """Queries without documents at the end change nothing."""
     short, long = graded([[2, 0, 1], [1, 0]]), graded([[2, 0, 1], [1, 0], [], []])
     s = random_scores(short)
-    before = with_curvature(loss, loss.bind(short), s)
-    after = with_curvature(loss, loss.bind(long), s)
+    before = with_curvature(loss.bind(short), s)
+    after = with_curvature(loss.bind(long), s)
     for what, a, b in zip(("value", "gradient", "curvature"), after, before, strict=True):
         require_equal(a, b, (f"the {what} with them", "without"))
 
@@ -521,7 +521,7 @@ def check_large_scores(loss: Any) -> None:
     rng = np.random.default_rng(6)
     for seed in range(5):
         s = 1e4 * rng.choice([-1, 0, 1], size=14) + random_scores(data, seed)
-        parts: tuple[Any, ...] = with_curvature(loss, loss.bind(data), s)
+        parts: tuple[Any, ...] = with_curvature(loss.bind(data), s)
         for what, found in zip(("value", "gradient", "curvature"), parts, strict=True):
             require(np.isfinite(found).all(), f"the {what} is not finite.")
 
@@ -535,7 +535,7 @@ def check_threads(loss: Any) -> None:
     with documents_per_range(900):
         for n_jobs in THREADS:
             bound = loss.bind(data, n_jobs=n_jobs)
-            value, grad, curv = with_curvature(loss, bound, s)
+            value, grad, curv = with_curvature(bound, s)
             parts = [np.array([value]), grad, curv]
             if loss.traits.smooth and hasattr(bound, "hess_vec"):
                 product = np.empty(len(s))

@@ -193,7 +193,7 @@ def test_where_it_is_exact_the_curvature_is_the_diagonal_of_the_hessian(name):
             with case(made, size):
                 s = scores(data, 3, size)
                 diagonal = np.diag(central_differences(lambda x, b=bound: at(b, x)[1], s))
-                curv = with_curvature(made, bound, s)[2]
+                curv = with_curvature(bound, s)[2]
                 np.testing.assert_allclose(curv, diagonal, rtol=1e-5, atol=1e-6 * diagonal.max())
 
 
