@@ -67,8 +67,7 @@ def test_check_loss_misses_what_a_trait_claims():
         def bind(self, data, *, n_jobs=None):
             return from_function(squared).bind(data)
 
-    with pytest.raises(
-        ContractError, match="traits.stochastic is true, but":
+    with pytest.raises(ContractError, match=r"traits.stochastic is true, but"):
         check_loss(Claims())
     with pytest.raises(AssertionError, match="it has no method bind"):
         check_loss(object())
