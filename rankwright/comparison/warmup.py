@@ -116,10 +116,8 @@ def _bind(name: str) -> None:
     s, out, curvature = np.linspace(0, 1, data.n_documents), np.empty(120), np.empty(120)
     bound.value(s)
     bound.grad(s, out)
-    if loss.traits.curvature:
-        bound.grad_curv(s, out, curvature)
-    if loss.traits.hess_vec:
-        bound.grad(s, out)
+    bound.grad_curv(s, out, curvature)
+    if getattr(loss, "hessian", None) is not None:
         bound.hess_vec(s, out)
 
 

@@ -1,14 +1,15 @@
-"""Run kernels on a GPU from the same source: ``launch(kernel, queries, args, team=...)``.
+"""Kernels on a GPU, from the same source: ``launch(kernel, queries, args, team=...)``.
 
-A ``@kernel`` is a plain function of a module that calls other kernels by name. Its device function
-is the same code in which these names are bound to the device functions of the kernels, and for a
-team (`rankwright.core.team`) to the threads of a block instead of one thread. Numba compiles it on
-first use in a process. Arrays are tensors of torch, used without a copy (`view`) and on its stream.
+A ``@kernel`` is a plain function of a module that calls other kernels by name. Its function for the
+GPU is the same code, with other values for those names: each kernel's own function for the GPU and,
+for a team (`rankwright.core.team`), the threads of a block in place of one thread. Numba compiles
+it on first use in a process. Arrays are torch's tensors, used where they are (`view`) and on
+torch's stream.
 
-Kernels cannot allocate memory on a GPU. `allocates` detects kernels that do on the CPU, by
-``np.empty`` and similar functions. Work arrays come from a `rankwright.core.team.Scratch`.
+Kernels cannot allocate memory on a GPU; `allocates` finds those that do on the CPU, by ``np.empty``
+and similar functions. Work arrays come from a `rankwright.core.team.Scratch`.
 
-With ``NUMBA_ENABLE_CUDASIM=1`` kernels run in Python on the CPU, for tests.
+With ``NUMBA_ENABLE_CUDASIM=1`` the same runs in Python on the CPU, for tests.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from rankwright.core.types import I64, AnyArray
 from rankwright.errors import IncompatibleError, MissingExtraError
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-TEAMS = ((0, 32), (256, 256))  # least number of documents, and threads: 32 times a power of 2
-_THREADS = 32  # in a block whose threads have one query each
+TEAMS = ((0, 32), (256, 256))  # from so many documents on, so many threads: 32 times a power of 2
+_THREADS = 32  # in a block of threads that have a query each
 _ALLOCATE = {"empty", "full", "ones", "zeros"}
 
 
@@ -204,7 +205,7 @@ _launchers: dict[tuple[Any, int, Any], Any] = {}
 
 
 def device_function(one: Any, team: int) -> Any:
-    """Return the device function of a kernel, with ``team`` threads per query."""
+    """Return the function of a kernel for the GPU, with ``team`` threads to a query."""
     if one in _SCRATCH:
         return _SCRATCH[one]
     if team > 1 and one in _OF_TEAM:
@@ -215,7 +216,7 @@ def device_function(one: Any, team: int) -> Any:
 
 
 def _rebound(function: Callable[..., Any], team: int) -> Callable[..., Any]:
-    """Return the code of a function with its names bound to device functions."""
+    """Return the same code with the names that it uses bound to what they are on the GPU."""
     scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
     for name in set(_names(function.__code__)) & set(function.__globals__):
         scope[name] = _on_device(function.__globals__[name], team)
@@ -231,7 +232,7 @@ def _on_device(value: Any, team: int) -> Any:
 
 
 def lanes(team: int) -> int:
-    """Return the value of `rankwright.core.team.LANES` for a team: the number of its members."""
+    """Return what `rankwright.core.team.LANES` is for a team: one for each member."""
     return team if team > 1 else int(LANES)
 
 
@@ -243,23 +244,33 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def allocates(one: Any) -> bool:
-    """Return whether a kernel, or a kernel that it calls, allocates memory."""
-    kernels, unchecked = {one}, [one]
-    while unchecked:
-        function = unchecked.pop().py_func
-        names = set(_names(function.__code__))
-        if names & _ALLOCATE:
-            return True
-        values = [function.__globals__.get(name) for name in names]
+    """Return whether a kernel, or one that it calls, allocates memory."""
+    return bool(_names_used(one) & _ALLOCATE)
+
+
+def shares_queries(one: Any) -> bool:
+    """Return whether a kernel divides the documents of a query among the threads of a team."""
+    return "shared_range" in _names_used(one)
+
+
+def _names_used(one: Any) -> set[str]:
+    """Return the names that a kernel, and the kernels that it calls, use."""
+    names: set[str] = set()
+    seen, left = {one}, [one]
+    while left:
+        function = left.pop().py_func
+        local = set(_names(function.__code__))
+        names |= local
+        values = [function.__globals__.get(name) for name in local]
         called = {value for value in values if is_kernel(value)}
-        unchecked += called - kernels - set(_SCRATCH)
-        kernels |= called
-    return False
+        left += called - seen - set(_SCRATCH)
+        seen |= called
+    return names
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Raise `IncompatibleError` if Numba cannot compile a kernel for the GPU."""
+    """Raise `IncompatibleError` where Numba cannot compile a kernel for the GPU."""
     try:
         yield
     except (errors.NumbaError, KeyError, NotImplementedError) as error:
@@ -271,14 +282,14 @@ def compiling() -> Iterator[None]:
 
 
 def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: Any = 0) -> None:
-    """Call ``kernel(q, q + 1, *args)`` for all queries at once, each with ``team`` threads.
+    """Call ``kernel([q], *args)`` for each of the queries, by ``team`` threads, all at once.
 
-    Queries should be sorted by decreasing length, because neighbouring threads wait for each other.
+    The longest should come first: threads that work side by side wait for each other.
     """
     n = len(queries)
     if n == 0:
         return
-    passed = tuple(_without_none(arg) for arg in args)
+    given = tuple(_without_none(arg) for arg in args)
     pattern = ", ".join(_expression(arg, f"args[{k}]") for k, arg in enumerate(args))
     key = one, team, pattern
     if key not in _launchers:
@@ -288,17 +299,17 @@ def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*under-utilization")  # of few queries
         threads = team if team > 1 else _THREADS
-        _launchers[key][blocks, threads, stream, shared](queries, passed)
+        _launchers[key][blocks, threads, stream, shared](queries, given)
 
 
 def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str) -> Any:
-    """Return a CUDA kernel in which each team, or thread, calls the function for its query."""
+    """Return the kernel of a launch: each team, or thread, calls the function for its query."""
     number = "cuda.blockIdx.x" if team > 1 else "cuda.grid(1)"
     text = (
         f"def of_queries(queries, args):\n"
         f"    if {number} < len(queries):\n"
-        f"        q = queries[{number}]\n"
-        f"        function(q, q + 1, {pattern})\n"
+        f"        k = {number}\n"
+        f"        function(queries[k : k + 1], {pattern})\n"
     )
     scope: dict[str, Any] = {**_tuple_types(args), "cuda": cuda}
     scope["function"] = device_function(one, team)
@@ -306,8 +317,8 @@ def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str) -> Any:
     return cuda.jit(scope["of_queries"])
 
 
-# Arguments of a launch cannot be None, which kernels use for optional arrays. Therefore None, and
-# tuples that contain None, are written in the code of the launch.
+# Arguments of a launch cannot be None, by which kernels leave out what they do not need. Such ones,
+# and tuples that hold such ones, are written anew in the code of the launch.
 
 
 def _without_none(arg: Any) -> Any:
@@ -331,51 +342,55 @@ def _expression(arg: Any, name: str) -> str:
 
 
 def _tuple_types(args: tuple[Any, ...]) -> dict[str, Any]:
-    types = {type(arg).__name__: type(arg) for arg in args if hasattr(arg, "_fields")}
+    found = {type(arg).__name__: type(arg) for arg in args if hasattr(arg, "_fields")}
     for arg in args:
         if isinstance(arg, tuple):
-            types |= _tuple_types(arg)
-    return types
+            found |= _tuple_types(arg)
+    return found
 
 
 class QueryTeams:
-    """The queries of a data set, grouped by the number of threads per query.
+    """The queries that a kernel is called for, by how many threads work at each.
 
     Parameters
     ----------
     memory
     indptr
+    ordered
+        Numbers of the queries, ascending.
     team
-        Whether the threads of a team share a query; otherwise each thread has its own queries.
+        Whether kernels share a query among threads.
     """
 
-    def __init__(self, memory: DeviceMemory, indptr: I64, *, team: bool) -> None:
-        self._memory, self._sizes = memory, np.diff(indptr)
+    def __init__(self, memory: DeviceMemory, indptr: I64, ordered: I64, *, team: bool) -> None:
+        self._memory, self._sizes, self._ordered = memory, np.diff(indptr), ordered
         self.threads = np.ones(len(self._sizes), np.int64)
         for documents, threads in TEAMS if team else ():
             self.threads[self._sizes >= documents] = threads
         self._runs: dict[tuple[int, int], list[tuple[int, Any]]] = {}
 
     def launch(self, one: Any, lo: int, hi: int, args: tuple[Any, ...]) -> None:
-        """Call a kernel for the queries lo:hi on the stream of torch."""
+        """Call a kernel for the queries lo:hi, on torch's stream."""
         stream = self._memory.stream()
         for team, queries in self._queries(lo, hi):
             launch(one, queries, args, team=team, stream=stream)
 
     def _queries(self, lo: int, hi: int) -> list[tuple[int, Any]]:
-        """Return the queries lo:hi by the size of their teams, the longest queries first."""
+        """Return the queries lo:hi by the size of their teams, each from the longest on."""
         if (lo, hi) not in self._runs:
-            queries = lo + np.argsort(-self._sizes[lo:hi], kind="stable")
-            threads = self.threads[queries]
+            first, last = np.searchsorted(self._ordered, (lo, hi))
+            queries = self._ordered[first:last]
+            queries = queries[np.argsort(-self._sizes[queries], kind="stable")]
+            teams = np.unique(self.threads[queries])[::-1].tolist()
             self._runs[lo, hi] = [
-                (team, view(self._memory.copy(queries[threads == team])))
-                for team in np.unique(threads)[::-1].tolist()
+                (team, view(self._memory.copy(queries[self.threads[queries] == team])))
+                for team in teams
             ]
         return self._runs[lo, hi]
 
 
 class DeviceMemory:
-    """Arrays in the GPU memory of torch and on its stream; on the CPU in simulations."""
+    """Arrays on the GPU, in torch's memory and on its stream; on the CPU where all is simulated."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -386,19 +401,19 @@ class DeviceMemory:
         return self._torch.zeros(n, dtype=self._torch.float64, device=self._device)
 
     def copy(self, array: AnyArray) -> Any:
-        """Return a copy of a NumPy array as a tensor; uint64, which torch lacks, becomes int64."""
+        """Return a copy of a NumPy array as a tensor; torch knows no uint64 and gets int64."""
         return self._torch.tensor(_signed(array), device=self._device)
 
     def refresh(self, tensor: Any, array: AnyArray) -> None:
-        """Copy an array to its tensor."""
+        """Copy an array into its copy."""
         tensor.copy_(self._torch.from_numpy(_signed(array)))
 
     def fetch(self, tensor: Any, array: AnyArray) -> None:
-        """Copy a tensor back to its array."""
+        """Copy a tensor back into the array that it is a copy of."""
         _signed(array)[...] = tensor.cpu().numpy()
 
     def stream(self) -> Any:
-        """Return the current stream of torch for `launch`."""
+        """Return torch's current stream, as `launch` takes it."""
         handle = 0 if SIMULATED else self._torch.cuda.current_stream().cuda_stream
         return cuda.external_stream(handle) if handle else 0
 
@@ -408,6 +423,6 @@ def _signed(array: AnyArray) -> AnyArray:
 
 
 def view(tensor: Any, dtype: Any = None) -> Any:
-    """Return a tensor as an argument of kernels without a copy; ``dtype`` has the same size."""
-    array = tensor.numpy() if SIMULATED else cuda.as_cuda_array(tensor.detach(), sync=False)
-    return array if dtype is None or array.dtype == dtype else array.view(dtype)
+    """Return a tensor as kernels take it, without a copy; as another type of the same size."""
+    there = tensor.numpy() if SIMULATED else cuda.as_cuda_array(tensor.detach(), sync=False)
+    return there if dtype is None or there.dtype == dtype else there.view(dtype)

@@ -26,15 +26,10 @@ FloatMatrix: TypeAlias = "NDArray[np.float32] | NDArray[np.float64] | csr_array[
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Capabilities of a loss, compared with the requirements of solvers and models.
-
-    Methods are methods of the bound loss, and of the `Loss` for ``rule_step`` and
-    ``fixed_targets``.
+    """Mathematical properties of a loss, compared with the requirements of solvers and models.
 
     Attributes
     ----------
-    family : str
-        "pointwise", "pairwise" or "listwise".
     smooth : bool
         Whether the gradient is continuous.
     convex : bool
@@ -45,73 +40,44 @@ class Traits:
         Whether ``grad`` is the gradient of ``value``. LambdaRank's is not.
     stochastic : bool
         Whether the bound loss samples in each iteration: `SampledLoss`.
-    stateful : bool
-        Whether results depend on earlier calls, for example by warm starts: `StatefulLoss`. A
-        stochastic loss is stateful and need not declare it.
-    curvature : bool
-        Whether ``grad_curv(s, out, curv)`` also writes a diagonal of the Hessian, exact or an upper
-        bound, to ``curv``.
-    queries : bool
-        Whether ``grad_queries(lo, hi, s, out)`` returns the value and writes the gradient for
-        queries lo:hi only. Networks call it from several threads for disjoint ranges. Networks and
-        the solvers sgd and online need it.
-    hess_vec : bool
-        Whether there are Hessian products: `HessianLoss`.
-    targets : bool
-        Whether the loss is a minimum over targets: ``targets(s, out)`` writes the targets for
-        scores ``s``, and ``with_targets(r)`` returns the bound loss with fixed targets.
-    columns : bool
-        Whether ``by_column(X, total_weight=, deviation=, n_jobs=)`` returns the problem of
-        coordinate descent over the columns of a CSC matrix.
-    difference : bool
-        Whether the loss is M - N with convex M and N: ``convex_part(s, out)`` and
-        ``concave_part(s, out)`` return their values and write their gradients.
-    rule_step : bool
-        Whether ``rule_step(value, derivative)`` returns the weight of a rule [x_f > theta] from the
-        loss and its derivative along the rule. Additive models use it.
-    fixed_targets : bool
-        Whether the loss is sum_i w_i/2 (s_i - y_i)^2, and ``fixed_targets(data)`` returns y. Least
-        squares need it.
-    largest : bool
-        Whether the loss on a part of the data depends on a maximum over all data: `SurveyedLoss`.
-        Fits over partitions ask for it.
 
     Examples
     --------
     >>> import rankwright as rw
-    >>> traits = rw.losses.ListNet().traits
-    >>> traits.family, traits.convex, traits.hess_vec
-    ('listwise', True, True)
+    >>> rw.losses.ListNet().traits.convex
+    True
     """
 
-    family: str
     smooth: bool = True
     convex: bool = False
     shift_invariant: bool = True
     integrable: bool = True
-    curvature: bool = False
-    hess_vec: bool = False
     stochastic: bool = False
-    targets: bool = False
-    columns: bool = False
-    difference: bool = False
-    queries: bool = False
-    stateful: bool = False
-    rule_step: bool = False
-    fixed_targets: bool = False
-    largest: bool = False
-
-    @property
-    def convex_parts(self) -> bool:
-        """Whether the loss is convex, or a difference of convex functions."""
-        return self.convex or self.difference
 
 
 class BoundLoss(Protocol):
-    """A loss on one data set, with label order, ideal values, warm starts and buffers.
+    """A loss on one data set, with label order, ideal values and work arrays.
 
-    Every loss has ``value`` and ``grad``. Its `Traits` declare which other methods it has; solvers
-    and models use no others.
+    Every bound loss has ``value`` and ``grad``. Solvers and models look for further methods:
+
+    - ``grad_curv(s, out, curv)`` also writes a diagonal of the Hessian, exact or an upper bound.
+      Without it, trees and the solver online use a constant curvature;
+    - ``grad_queries(lo, hi, s, out)`` returns the value and writes the gradient of queries lo:hi
+      only. Networks, which call it from several threads for disjoint ranges, and the solvers sgd
+      and online need it;
+    - ``hess_vec(v, out)``: `HessianLoss`. The solver tron needs it;
+    - ``targets(s, out)`` and ``with_targets(r)``, if the loss is a minimum over targets: write the
+      targets for scores ``s``, and return the bound loss with fixed targets. The solver alternating
+      needs them;
+    - ``by_column(X, total_weight=, deviation=, n_jobs=)`` returns the problem of coordinate descent
+      over the columns of a CSC matrix. The solver coordinate needs it;
+    - ``convex_part(s, out)`` and ``concave_part(s, out)``, if the loss is M - N with convex M and
+      N: return their values and write their gradients. The solver bundle needs them unless the
+      loss is convex;
+    - ``state`` and ``load_state``: `StatefulLoss`.
+
+    A loss declares ``targets``, ``by_column`` or ``concave_part`` before it is bound by the
+    attribute ``bound_class``, the class of the bound loss.
     """
 
     def value(self, s: F64) -> float:
@@ -122,14 +88,14 @@ class BoundLoss(Protocol):
 
 
 class HessianLoss(BoundLoss, Protocol):
-    """A bound loss with Hessian products; see ``Traits.hess_vec``."""
+    """A bound loss with Hessian products."""
 
     def hess_vec(self, v: F64, out: F64) -> None:
         """Write the Hessian at the last ``grad`` times ``v`` to ``out``."""
 
 
 class StatefulLoss(BoundLoss, Protocol):
-    """A bound loss with state, which checkpoints store; see ``Traits.stateful``."""
+    """A bound loss with state, which checkpoints store."""
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays, besides the scores, on which results depend."""
@@ -151,32 +117,25 @@ class SampledLoss(StatefulLoss, Protocol):
         """Set the number of the first query, if the data is a part of a larger data set."""
 
 
-CAPABILITIES: dict[str, tuple[str, ...]] = {
-    "curvature": ("grad_curv",),
-    "queries": ("grad_queries",),
-    "hess_vec": ("hess_vec",),
-    "targets": ("targets", "with_targets"),
-    "difference": ("convex_part", "concave_part"),
-    "columns": ("by_column",),
-    "stochastic": ("set_iteration", "number_from", "state", "load_state"),
-    "stateful": ("state", "load_state"),
-}
-"""Methods of a bound loss that each trait declares, besides value and grad."""
-
-
 class Loss(Protocol):
-    """Hyper-parameters of a loss: a frozen dataclass without arrays or state."""
+    """Hyper-parameters of a loss: a frozen dataclass without arrays or state.
+
+    A loss can have further methods: ``fixed_targets(data)`` returns y if the loss is
+    sum_i w_i/2 (s_i - y_i)^2, which least squares need; ``rule_step(value, derivative)`` returns
+    the weight of a rule [x_f > theta] from the loss and its derivative along the rule, for
+    additive models; `SurveyedLoss` has ``largest``.
+    """
 
     @property
     def traits(self) -> Traits:
-        """Capabilities of the loss with these parameters."""
+        """Properties of the loss with these parameters."""
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set; check its parameters and the data."""
 
 
 class SurveyedLoss(Loss, Protocol):
-    """A loss that depends on a maximum over all data; see ``Traits.largest``."""
+    """A loss that depends on a maximum over all data, which fits over partitions ask for."""
 
     def largest(self, data: RankingData) -> float:
         """Return the maximum over ``data``. Maxima of partitions combine with `max`."""
@@ -185,6 +144,14 @@ class SurveyedLoss(Loss, Protocol):
         self, data: RankingData, *, largest: float | None = None, n_jobs: int | None = None
     ) -> BoundLoss:
         """As for every loss; ``largest`` is the maximum over all data, if ``data`` is a part."""
+
+
+def offers(loss: Any, method: str) -> bool:
+    """Return whether a loss that is not bound yet will have a method when it is.
+
+    A loss with ``bind`` only can declare this by a ``bound_class``.
+    """
+    return hasattr(getattr(loss, "bound_class", None), method)
 
 
 class Metric(Protocol):
@@ -285,7 +252,7 @@ VANISHED = "the objective has all but vanished"
 
 
 class Solver(Protocol):
-    """Minimise a problem; ``needs`` contains the traits that the loss must have.
+    """Minimise a problem; ``needs`` has the traits and methods that the loss must have.
 
     A solver with the field ``random_state`` visits single queries, whose order in the data depends
     only on their content. A solver with ``by_column = True`` steps along single features, supports

@@ -231,7 +231,7 @@ class PartObjective:
     def __init__(self, part: RankingData, first_query: int, spec: ObjectiveSpec) -> None:
         self._arguments = part, first_query, spec
         part = part._replace(X=filled(part.X, spec.fill, "linear"))
-        options = {} if spec.largest is None else {"largest": spec.largest}
+        options: dict[str, Any] = {} if spec.largest is None else {"largest": spec.largest}
         loss = bound_loss(spec.loss, part, n_jobs=1, **options)
         if spec.loss.traits.stochastic:
             loss.number_from(first_query)

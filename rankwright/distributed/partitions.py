@@ -670,5 +670,5 @@ def _natural_order(path: Path) -> list[Any]:
 
 
 def largest_of_all(data: Partitions, loss: Any) -> float | None:
-    """Return the maximum of all partitions for losses with the trait ``largest``."""
-    return float(max(data.map(loss.largest))) if loss.traits.largest else None
+    """Return the maximum of all partitions for a `SurveyedLoss`, otherwise None."""
+    return float(max(data.map(loss.largest))) if hasattr(loss, "largest") else None

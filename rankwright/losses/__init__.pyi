@@ -1,5 +1,6 @@
 from .all_threshold import AllThreshold as AllThreshold
 from .approx_ndcg import ApproxNDCG as ApproxNDCG
+from .base import BoundKernel as BoundKernel
 from .base import KernelLoss as KernelLoss
 from .base import Part as Part
 from .base import Traits as Traits

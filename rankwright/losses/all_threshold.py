@@ -28,7 +28,7 @@ from rankwright.core.order import numbers_of_runs
 from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
+from rankwright.losses.old_base import KernelLoss, document_weight, rows_by_grade
 
 
 class _Terms(NamedTuple):
@@ -135,7 +135,7 @@ class AllThreshold(Part):
 
     margin: Positive = 1.0
 
-    traits: ClassVar[Traits] = Traits(family="pointwise", queries=True, convex=True, curvature=True)
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

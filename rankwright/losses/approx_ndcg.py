@@ -33,8 +33,8 @@ from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.team import new_floats, owns, shared_range, team_max, team_sum, wait
 from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.losses.old_base import KernelLoss
 from rankwright.losses.score_sums import (
     LONG,
     NODES,
@@ -218,7 +218,7 @@ class ApproxNDCG(Part):
 
     temperature: Positive = 0.1
 
-    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
+    traits: ClassVar[Traits] = Traits()
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -1,18 +1,22 @@
-"""From a kernel over queries to a bound loss: what all losses share.
+"""The base class of losses: what they share, so that a loss file is one kernel and its terms.
 
-Decided here, for every loss:
+The base decides for every loss:
 
-- the value is the sum over queries, each times its weight;
-- a query whose documents all have one grade carries no order and contributes nothing;
-- a document of weight w counts as w equal documents, in sums over documents and over pairs alike
-  (a loss that uses ranks says in its own file what else it does).
+- the value is the sum over queries of weight times value;
+- a query whose documents all have one grade has no order and contributes nothing;
+- documents of weight 0 are removed; a document of weight w counts as w equal documents in sums
+  over documents and over pairs (losses that use ranks describe in their files what they do);
+- ranges of queries run in threads, with the same bytes for any number of threads;
+- products with the Hessian are differences of gradients, unless the loss has a kernel for them.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +24,9 @@ from rankwright.core.checks import extremes, without_prefix
 from rankwright.core.jit import kernel as kernel  # public in rankwright.losses, as Part and Traits
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.parameters import Part as Part
-from rankwright.core.parameters import part_name
-from rankwright.core.types import CAPABILITIES, F64, I64, AnyArray, BoundLoss, Loss
+from rankwright.core.parameters import check_parameters, part_name
+from rankwright.core.team import shared_range, team_max, team_sum
+from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Loss
 from rankwright.core.types import Traits as Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError, MissingExtraError, UsageError
@@ -30,229 +35,378 @@ from rankwright.metrics.base import check_exp2_gains
 if TYPE_CHECKING:
     from rankwright.losses.device import DeviceLoss
 
-NOTHING = np.empty(0)
+LONG = 2_048
+"""Number of documents from which a query is long; see `KernelLoss.run_long`."""
 
 
-class KernelLoss:
-    """A bound loss computed by ``kernel(lo, hi, indptr, s, *args, weight, value, grad, curv)``.
+# --- kernels that losses share -----------------------------------------------------------------
 
-    The kernel writes ``value[q]`` for its queries and, where the arrays have a length, the
-    gradient and the diagonal curvature of their documents, all times ``weight[q]``; a query of
-    weight 0 gets zeros. ``weight`` is 0 where the query has one grade or no document.
 
-    A ``hessian(lo, hi, indptr, s, *args, weight, v, out)`` writes the Hessian at ``s`` times ``v``.
-    It runs after the kernel has run at ``s``, so it may use what that left in ``args``.
+@kernel
+def exponentials(lo, hi, s, w, out):
+    """Write w exp(s - maximum) to out[lo:hi]; return the maximum of s[lo:hi] and the sum."""
+    top = -np.inf
+    for i in shared_range(lo, hi):
+        top = max(top, s[i])
+    top, total = team_max(top), 0.0
+    for i in shared_range(lo, hi):
+        out[i] = w[i] * math.exp(s[i] - top)
+        total += out[i]
+    return top, team_sum(total)
 
-    ``args`` are few, and the same for both: arrays and numbers that belong together are fields of
-    a NamedTuple, by what it is for,
 
-    - ``layout`` or ``lists``: which documents stand where, such as grade by grade;
-    - ``terms``: the parameters, and what is known of documents and queries beforehand;
-    - ``workspace``: what the kernel leaves for the Hessian, and scratch.
+@kernel
+def weighted_mean(lo, hi, s, w):
+    """Return the weighted mean of s[lo:hi], as a difference from s[lo] to keep its digits."""
+    total = mass = 0.0
+    for i in shared_range(lo, hi):
+        total += w[i] * (s[i] - s[lo])
+        mass += w[i]
+    return s[lo] + team_sum(total) / team_sum(mass)
 
-    A kernel takes the fields out of them before it goes through the queries: Numba counts the
-    references to arrays, and threads that did so for each query would wait for each other.
 
-    Where ``args`` are those of ``present``, the `present_documents` of ``data``, the kernels see
-    these documents alone; the others have gradient and curvature 0.
+# --- losses ------------------------------------------------------------------------------------
 
-    With ``scratch``, the numbers that the kernel needs for queries of these sizes with so many
-    lanes (`rankwright.core.team`), the kernels take a ``scratch`` after ``args`` to get arrays
-    from. With ``team`` they share a query among the threads of a GPU; without, each query has one.
-    A kernel that allocates memory does not run on a GPU: the loss is computed on the CPU then.
 
-    ``cpu_kernel`` and ``cpu_hessian`` take the place of the two on the CPU, where something else is
-    quicker there.
+class KernelLoss(Part):
+    """A loss computed by a kernel: the base class of losses, which are frozen dataclasses.
 
-    Where there is a ``score_limit``, the kernel never sees scores beyond it, or NaN, with which its
-    search would not end: value, gradient and curvature are NaN then.
+    A subclass has its parameters as fields, and
+
+    - ``traits``: its `Traits`;
+    - ``run``: ``kernel(queries, indptr, s, *terms, value, grad, curv)``. For each number q of the
+      array ``queries`` it writes ``value[q]`` and, for the documents ``indptr[q]`` to
+      ``indptr[q + 1]``, the gradient and the curvature: the diagonal of the Hessian or an upper
+      bound. These are zeros before. The kernel sees neither weights of queries, nor queries without
+      order, nor documents of weight 0;
+    - ``terms(data)``: the arguments of the kernel that depend on the data, without documents of
+      weight 0: arrays, numbers and named tuples of these, work arrays included;
+
+    and only if needed,
+
+    - ``check()``: raise for combinations of parameters that the fields' own checks allow;
+    - ``hessian``: ``kernel(queries, indptr, s, *terms, v, out)`` writes the Hessian times ``v``.
+      It runs after ``run`` with the same scores, and may use work arrays that ``run`` filled;
+    - ``run_long``: a kernel like ``run``, which the CPU uses for data with a query of 2,048 or
+      more documents;
+    - ``bound_class``: a subclass of `BoundKernel` with further methods.
+
+    A kernel that allocates no memory also runs on a GPU. It can divide a query among threads there:
+    see `rankwright.core.team`.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from rankwright.data import RankingData
-    >>> from rankwright.losses import KernelLoss
-    >>> def squares(lo, hi, indptr, s, y, weight, value, grad, curv):
-    ...     for q in range(lo, hi):
-    ...         rows = slice(indptr[q], indptr[q + 1])
-    ...         value[q] = weight[q] * 0.5 * ((s[rows] - y[rows]) ** 2).sum()
-    ...         if len(grad):
-    ...             grad[rows] = weight[q] * (s[rows] - y[rows])
-    >>> data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7])
-    >>> bound = KernelLoss(squares, data, data.y)  # compile it with `kernel` where speed counts
-    >>> gradient = np.empty(2)
-    >>> bound.grad(np.zeros(2), gradient), gradient
-    (0.5, array([ 0., -1.]))
+    >>> from dataclasses import dataclass
+    >>> import rankwright as rw
+    >>> from rankwright.losses import KernelLoss, Traits, kernel
+    >>> @kernel
+    ... def squares(queries, indptr, s, y, value, grad, curv):
+    ...     for q in queries:
+    ...         for i in range(indptr[q], indptr[q + 1]):
+    ...             value[q] += 0.5 * (s[i] - y[i]) ** 2
+    ...             grad[i] = s[i] - y[i]
+    ...             curv[i] = 1.0
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Squares(KernelLoss):
+    ...     traits = Traits(convex=True, shift_invariant=False)
+    ...     run = staticmethod(squares)
+    ...
+    ...     def terms(self, data):
+    ...         return (data.y,)
+    >>> Squares()([2.0, 0.0], [0, 1])
+    2.5
     """
 
-    def __init__(
-        self,
-        kernel: Callable[..., None],
-        data: RankingData,
-        *args: Any,
-        curvature: bool = False,
-        hessian: Callable[..., None] | None = None,
-        present: RankingData | None = None,
-        score_limit: float | None = None,
-        scratch: Callable[[I64, int], I64] | None = None,
-        team: bool = False,
-        cpu_kernel: Callable[..., None] | None = None,
-        cpu_hessian: Callable[..., None] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self._kernel, self._hessian = cpu_kernel or kernel, cpu_hessian or hessian
-        self._device_kernel = kernel
-        self._scratch_floats, self._team = scratch, team
-        self._score_limit = score_limit
-        self._indptr, self._ranges = data.indptr, query_ranges(data.indptr)
-        self._present: tuple[I64, I64] | None = None  # rows, and where queries begin in the data
-        if present is not None and present is not data:
-            self._indptr = present.indptr
-            self._present = np.flatnonzero(document_weight(data) > 0.0), data.indptr
-        self._args = args if scratch is None else (*args, None)
-        self._n_documents = len(data.y)
-        self._weight = order_weight(data)
-        self._per_query = np.zeros(len(self._weight))
-        self._curvature = curvature
-        self._n_jobs = n_jobs
-        self._at: F64 | None = None  # where the Hessian is asked for: the scores of the last grad
-        self._left = False  # whether the kernel has run elsewhere since
+    __slots__ = ()
+
+    @property
+    def traits(self) -> Traits:
+        """Properties of the loss with these parameters."""
+        raise NotImplementedError
+
+    @property
+    def run(self) -> Callable[..., None]:
+        """Kernel of value, gradient and curvature."""
+        raise NotImplementedError
+
+    @property
+    def hessian(self) -> Callable[..., None] | None:
+        """Kernel of products with the Hessian, or None."""
+        return None
+
+    @property
+    def run_long(self) -> Callable[..., None] | None:
+        """Kernel for data with long queries on the CPU, or None."""
+        return None
+
+    @property
+    def bound_class(self) -> type[BoundKernel]:
+        """Class of the loss on a data set."""
+        return BoundKernel
+
+    def terms(self, data: RankingData) -> tuple[Any, ...]:
+        """Return the arguments of the kernel that depend on the data."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise for combinations of parameters that are not allowed."""
+
+    def query_weight(self, data: RankingData) -> F64:
+        """Return the weight of each query; the kernel does not see queries of weight 0."""
+        return order_weight(data)
+
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundKernel:
+        """Prepare the loss for one data set."""
+        check_parameters(self)
+        self.check()
+        return self.bound_class(self, data, n_jobs=n_jobs)
+
+    def __call__(self, scores: Any, labels: Any, **columns: Any) -> float:
+        """Return the mean of the loss over queries with an order.
+
+        Parameters
+        ----------
+        scores, labels : array of shape (n,)
+        **columns
+            ``qid``, or ``group`` with the sizes of the queries; without both, all documents belong
+            to one query. Further columns, such as ``sample_weight`` and ``query_weight``, are those
+            of `RankingData.from_arrays`.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> rw.losses.Squared()([1.0, 2.0, 0.0], [1, 0, 1], qid=[1, 1, 1])
+        2.5
+        """
+        return evaluate_loss(self, scores, labels, **columns)[0]
+
+    def gradient(self, scores: Any, labels: Any, **columns: Any) -> F64:
+        """Return the gradient of `__call__` in the scores, with the same arguments."""
+        return evaluate_loss(self, scores, labels, **columns)[1]
+
+
+class Layout(NamedTuple):
+    """The documents of the data, and those of positive weight, which kernels see."""
+
+    begin: I64  # first document of each query
+    indptr: I64  # first present document of each query
+    rows: I64 | None  # of the present documents; None if all are present
+
+
+class BoundKernel:
+    """A `KernelLoss` on one data set.
+
+    Attributes
+    ----------
+    loss : KernelLoss
+    layout : Layout
+    terms : tuple
+        Arguments of the kernel, from ``loss.terms``.
+    weight : array of shape (n_queries,)
+        Weight of each query; 0 if it has no order.
+    per_query : array of shape (n_queries,)
+        Weighted loss of each query at the last scores.
+    """
+
+    score_limit: float | None = None
+    """Largest absolute score; at larger ones, or NaN, all results are NaN."""
+
+    def __init__(self, loss: Any, data: RankingData, *, n_jobs: int | None = None) -> None:
+        present = present_documents(data)
+        rows = None if present is data else np.flatnonzero(document_weight(data) > 0.0)
+        self.loss, self._n_jobs = loss, n_jobs
+        self.layout = Layout(data.indptr, present.indptr, rows)
+        self.terms: tuple[Any, ...] = loss.terms(present)
+        self.weight = loss.query_weight(data)
+        self.per_query = np.zeros(data.n_queries)
+        self._n_documents = data.n_documents
+        self._ordered = np.flatnonzero(self.weight)
+        self._first_ordered = np.searchsorted(self._ordered, np.arange(data.n_queries + 1))
+        self._ranges = query_ranges(np.append(0, np.cumsum(present.sizes[self._ordered])))
+        is_one = bool((self.weight[self._ordered] == 1.0).all())
+        self._row_weight = None if is_one else np.repeat(self.weight, present.sizes)
+        is_long = bool(present.sizes.max(initial=0) >= LONG)
+        self._run = (loss.run_long if is_long else None) or loss.run
+        self._at: F64 | None = None  # scores of the last gradient, where the Hessian is
+        self._is_at = False  # whether the work arrays are those of these scores
+
+    @cached_property
+    def _work(self) -> F64:
+        """Rows for scores, gradient and curvature that the caller does not provide."""
+        return np.zeros((3, int(self.layout.indptr[-1])))
 
     def value(self, s: F64) -> float:
         """Return the weighted sum over queries."""
         check_lengths(self._n_documents, s)
-        self._left = True
-        return self._run(s, NOTHING, NOTHING)
+        self._is_at = False
+        return self._compute(s, None, None)
 
     def grad(self, s: F64, out: F64) -> float:
         """Write the gradient to ``out`` and return the value."""
         check_lengths(self._n_documents, s, out)
-        self._come_to(s)
-        return self._run(s, out, NOTHING)
+        self._at, self._is_at = s.copy(), True
+        return self._compute(s, out, None)
 
     def grad_curv(self, s: F64, out: F64, curv: F64) -> float:
-        """Write the gradient and the diagonal curvature, and return the value."""
-        if not self._curvature:
-            raise IncompatibleError("this loss has no curvature; use grad.")
+        """Write the gradient and the curvature, and return the value."""
         check_lengths(self._n_documents, s, out, curv)
-        self._come_to(s)
-        return self._run(s, out, curv)
+        self._at, self._is_at = s.copy(), True
+        return self._compute(s, out, curv)
 
     def grad_queries(self, lo: int, hi: int, s: F64, out: F64) -> float:
-        """As ``grad``, for the queries lo:hi alone; other rows are neither read nor written."""
+        """Return the value of the queries lo:hi and write their rows of the gradient."""
         check_lengths(self._n_documents, s, out)
-        check_queries(lo, hi, len(self._per_query))
-        self._left = True
-        if self._score_limit is not None:
-            begin = self._indptr if self._present is None else self._present[1]
-            own = slice(begin[lo], begin[hi])
-            if self._beyond_limit(s[own], out[own], self._per_query[lo:hi]):
-                return np.nan
-        seen, part = s, out
-        if self._present is not None:
-            own = slice(self._indptr[lo], self._indptr[hi])
-            rows, begin = self._present[0][own], self._present[1]
-            seen, part = np.zeros(self._indptr[-1]), np.zeros(self._indptr[-1])
-            seen[own] = s[rows]
-        self._kernel(
-            lo, hi, self._indptr, seen, *self._args, self._weight, self._per_query, part, NOTHING
-        )
-        if self._present is not None:
-            out[begin[lo] : begin[hi]] = 0.0
-            out[rows] = part[own]
-        return ordered_sum(self._per_query[lo:hi])
+        check_queries(lo, hi, len(self.weight))
+        self._is_at = False
+        return self._compute(s, out, None, lo, hi)
 
     def hess_vec(self, v: F64, out: F64) -> None:
         """Write the Hessian at the scores of the last ``grad`` times ``v`` to ``out``."""
-        if self._hessian is None or self._at is None:
-            raise IncompatibleError("this loss has no Hessian products, or no grad came before.")
+        if self._at is None:
+            raise IncompatibleError("products with the Hessian need a gradient before.")
         check_lengths(self._n_documents, v, out)
-        if self._left:
-            self._run(self._at, np.empty(len(v)), NOTHING)
-            self._left = False
-        seen = v if self._present is None else v[self._present[0]]
-        self._call(self._hessian, self._at, seen, out)
+        at = self._at
+        if self.loss.hessian is None:
+            out[:] = 0.0
+            size = np.abs(v).max(initial=0.0)
+            if size > 0.0:
+                step = 1e-6 * max(1.0, np.abs(at).max(initial=0.0)) / size
+                lower = np.empty(len(v))
+                self._compute(at + step * v, out, None)
+                self._compute(at - step * v, lower, None)
+                out -= lower
+                out /= 2.0 * step
+                self._is_at = False
+            return
+        if not self._is_at:
+            self._compute(at, np.empty(len(v)), None)
+            self._is_at = True
+        product = out if self.layout.rows is None else self._work[1]
+        args = (self._gather(at, 0), *self.terms, self._gather(v, 2), product)
+        self._clear(0, len(self.weight), product)
+        self._call(self.loss.hessian, 0, len(self.weight), *args)
+        self._finish(0, len(self.weight), product, out)
 
     def on_device(self, torch: Any) -> DeviceLoss:
-        """Return the loss on a GPU, in torch's memory, or say why its kernels cannot run there."""
-        from rankwright.losses.device import DeviceLoss  # numba's CUDA part is not loaded before
+        """Return the loss on a GPU, in torch's memory; raise if its kernel cannot run there."""
+        from rankwright.losses.device import DeviceLoss  # imports Numba's CUDA target
 
-        return DeviceLoss(
-            self,
-            self._device_kernel,
-            self._args,
-            self._indptr,
-            self._weight,
-            torch=torch,
-            present=self._present,
-            score_limit=self._score_limit,
-            scratch=self._scratch_floats,
-            team=self._team,
-        )
-
-    @property
-    def per_query(self) -> F64:
-        """The weighted loss of each query at the last scores."""
-        return self._per_query
+        return DeviceLoss(self, torch)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what answers depend on beside the scores, such as the round of the noise.
-
-        For checkpoints: `load_state` puts it back in a run that goes on.
-        """
+        """Return the arrays, besides the scores, on which results depend, for checkpoints."""
         return {}
 
-    def load_state(self, kept: Mapping[str, AnyArray]) -> None:
-        """Be as the loss that had this `state`."""
+    def load_state(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore the arrays that `state` returned."""
         for name, array in self.state().items():
-            found = kept.get(name)
-            if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+            saved = arrays.get(name)
+            if saved is None or (saved.shape, saved.dtype) != (array.shape, array.dtype):
                 raise DataError(f"the state is not that of this loss on this data: see '{name}'.")
-            array[...] = found
+            array[...] = saved
 
-    def _come_to(self, s: F64) -> None:
-        if self._hessian is not None:
-            self._at, self._left = s.copy(), False
+    def _compute(
+        self, s: F64, out: F64 | None, curv: F64 | None, lo: int = 0, hi: int | None = None
+    ) -> float:
+        """Run the kernel for the queries lo:hi; write gradient and curvature if asked for."""
+        hi = len(self.weight) if hi is None else hi
+        rows = slice(self.layout.begin[lo], self.layout.begin[hi])
+        if self.score_limit is not None and rows.start < rows.stop:
+            low, high = extremes(s[rows])
+            if not -self.score_limit <= low <= high <= self.score_limit:
+                for array in (out, curv):
+                    if array is not None:
+                        array[rows] = np.nan
+                self.per_query[lo:hi] = np.nan
+                return np.nan
+        absent = self.layout.rows is not None
+        grad = self._work[1] if out is None or absent else out
+        bend = self._work[2] if curv is None or absent else curv
+        self._clear(lo, hi, grad, bend)
+        self.per_query[lo:hi] = 0.0
+        seen = self._gather(s, 0, lo, hi)
+        self._call(self._run, lo, hi, seen, *self.terms, self.per_query, grad, bend)
+        self.per_query[lo:hi] *= self.weight[lo:hi]
+        for part, array in ((grad, out), (bend, curv)):
+            if array is not None:
+                self._finish(lo, hi, part, array)
+        return ordered_sum(self.per_query[lo:hi])
 
-    def _beyond_limit(self, s: F64, *out: F64) -> bool:
-        """Whether scores are beyond the limit; writes NaN to ``out`` then."""
-        if self._score_limit is None:
-            return False
-        low, high = extremes(s)
-        if -self._score_limit <= low <= high <= self._score_limit or not len(s):
-            return False
-        for array in out:
-            array[:] = np.nan
-        return True
+    def _gather(self, s: F64, row: int, lo: int = 0, hi: int | None = None) -> F64:
+        """Return the scores of the present documents."""
+        if self.layout.rows is None:
+            return s
+        hi = len(self.weight) if hi is None else hi
+        present = slice(self.layout.indptr[lo], self.layout.indptr[hi])
+        seen: F64 = self._work[row]
+        seen[present] = s[self.layout.rows[present]]
+        return seen
 
-    def _run(self, s: F64, grad: F64, curv: F64) -> float:
-        if self._beyond_limit(s, grad, curv, self._per_query):
-            return np.nan
-        self._call(self._kernel, s, self._per_query, grad, curv)
-        return ordered_sum(self._per_query)
+    def _clear(self, lo: int, hi: int, *arrays: F64) -> None:
+        """Write zeros to the present documents of the queries lo:hi."""
+        for array in arrays:
+            array[self.layout.indptr[lo] : self.layout.indptr[hi]] = 0.0
 
-    def _call(self, kernel: Callable[..., None], s: F64, vector: F64, *out: F64) -> None:
-        """Call a kernel for all queries; write 0 to the rows of absent documents in ``out``."""
-        parts: Sequence[F64] = out
-        if self._present is not None:
-            rows = self._present[0]
-            s, parts = s[rows], [np.empty(len(rows) if len(array) else 0) for array in out]
-        map_ranges(
-            kernel,
-            self._ranges,
-            self._indptr,
-            s,
-            *self._args,
-            self._weight,
-            vector,
-            *parts,
-            n_jobs=self._n_jobs,
-        )
-        if self._present is not None:
-            for part, array in zip(parts, out, strict=True):
-                if len(array):
-                    array[:] = 0.0
-                    array[rows] = part
+    def _call(self, kernel: Callable[..., None], lo: int, hi: int, *args: Any) -> None:
+        """Call a kernel for those of the queries lo:hi that have an order."""
+        first, last = self._first_ordered[lo], self._first_ordered[hi]
+        queries, indptr = self._ordered[first:last], self.layout.indptr
+        if len(queries) < len(self._ordered):
+            if len(queries):
+                kernel(queries, indptr, *args)
+            return
+
+        def run(begin: int, end: int) -> None:
+            kernel(queries[begin:end], indptr, *args)
+
+        map_ranges(run, self._ranges, n_jobs=self._n_jobs)
+
+    def _finish(self, lo: int, hi: int, part: F64, out: F64) -> None:
+        """Apply the weights of queries, and spread present documents over the rows of the data."""
+        present = slice(self.layout.indptr[lo], self.layout.indptr[hi])
+        if self._row_weight is not None:
+            part[present] *= self._row_weight[present]
+        if self.layout.rows is not None:
+            out[self.layout.begin[lo] : self.layout.begin[hi]] = 0.0
+            out[self.layout.rows[present]] = part[present]
+
+
+class BoundSample(BoundKernel):
+    """A loss that samples noise, orders or rankings; the first of its terms is its random key.
+
+    The random key has the seed, the iteration and the number of the first query
+    (`new_random_key`). The sample of a query depends only on these and the number of the query.
+    """
+
+    def set_iteration(self, t: int) -> None:
+        """Use the samples of iteration ``t``."""
+        self.terms[0][1] = t
+
+    def number_from(self, first: int) -> None:
+        """Set the number of the first query, if the data is a part of a larger data set."""
+        self.terms[0][2] = first
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return the random key."""
+        return {"clock": self.terms[0]}
+
+
+def evaluate_loss(
+    loss: Loss, scores: Any, labels: Any, *, qid: Any = None, group: Any = None, **columns: Any
+) -> tuple[float, F64]:
+    """Return the mean of a loss over queries with an order, and its gradient in the scores."""
+    s = np.asarray(scores, np.float64)
+    if s.ndim != 1:
+        raise DataError(f"scores must have one number per document; their shape is {s.shape}.")
+    if qid is None and group is None:
+        group = [len(s)]
+    dummy = np.zeros((len(s), 1))
+    data = RankingData.from_arrays(dummy, labels, qid=qid, group_sizes=group, **columns)
+    out = np.empty(len(s))
+    value = loss.bind(data).grad(s if data.row is None else s[data.row], out)
+    total = order_weight(data).sum() or 1.0
+    gradient: F64 = data.in_caller_order(out / total)
+    return value / total, gradient
 
 
 def check_lengths(n_documents: int, *arrays: F64) -> None:
@@ -271,53 +425,29 @@ def check_queries(lo: int, hi: int, n_queries: int) -> None:
         raise DataError(f"queries {lo}:{hi} are not a range of the {n_queries} queries.")
 
 
-class SampledLoss(KernelLoss):
-    """A kernel's bound loss with something sampled: noise, orders or rankings.
-
-    The kernel's ``random_key`` has the seed, the round and the number of the first query; what is
-    sampled for query q comes from these and q alone. A bound loss begins with round 0.
-    """
-
-    def __init__(self, random_key: AnyArray, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._random_key = random_key
-
-    def set_iteration(self, t: int) -> None:
-        """Take what is sampled in round ``t`` from here on."""
-        self._random_key[1] = t
-
-    def number_from(self, first: int) -> None:
-        """Sample as if the first query had this number: where the data are a part of others."""
-        self._random_key[2] = first
-
-    def state(self) -> dict[str, AnyArray]:
-        """Return the random key."""
-        return {"clock": self._random_key}
-
-
 def new_random_key(seed: int) -> AnyArray:
     """Return the random key of a `SampledLoss` at its beginning."""
     return np.array([int(seed) % 2**64, 0, 0], np.uint64)
 
 
-def bound_loss(loss: Loss, data: RankingData, *, n_jobs: int | None = None, **options: Any) -> Any:
-    """Return ``loss`` bound to ``data``; raise unless that has all that the traits promise.
+def bound_loss(loss: Loss, data: RankingData, *, needs: Sequence[str] = (), **options: Any) -> Any:
+    """Return ``loss`` bound to ``data``; raise unless it has a value, a gradient and ``needs``.
 
-    ``options`` are those of a `SurveyedLoss`.
+    Parameters
+    ----------
+    needs : sequence of str
+        Names of further methods that the caller uses.
+    **options
+        Passed to ``loss.bind``: ``n_jobs``, and ``largest`` of a `SurveyedLoss`.
     """
-    made = loss.bind(data, n_jobs=n_jobs, **options)
-    promised: dict[str, str | None] = {"value": None, "grad": None}
-    for trait, methods in CAPABILITIES.items():
-        if getattr(loss.traits, trait):
-            promised |= dict.fromkeys(methods, trait)
-    for method, said in promised.items():
-        if not hasattr(made, method):
-            says = "" if said is None else f" and the traits of the loss say {said}=True"
+    bound = loss.bind(data, **options)
+    for method in ("value", "grad", *needs):
+        if not hasattr(bound, method):
             raise IncompatibleError(
-                f"{type(made).__name__}, what bind of loss '{part_name('losses', loss)}' returns, "
-                f"has no {method}(){says}; see rankwright.core.types."
+                f"{type(bound).__name__}, what bind of loss '{part_name('losses', loss)}' returns, "
+                f"has no {method}(), which this fit needs; see rankwright.core.types."
             )
-    return made
+    return bound
 
 
 def device_loss(loss: Loss, bound: Any, torch: Any) -> DeviceLoss | None:

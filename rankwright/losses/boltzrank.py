@@ -49,8 +49,8 @@ from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parameters import NonNegative, Part, at_least, check_parameters
 from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import SampledLoss, new_random_key
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.losses.old_base import SampledLoss, new_random_key
 from rankwright.metrics.base import AnyMetric
 
 
@@ -252,9 +252,7 @@ class BoltzRank(Part):
     samples: Annotated[int, at_least(2)] = 32
     random_state: int = 0
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, curvature=True, stochastic=True
-    )
+    traits: ClassVar[Traits] = Traits(stochastic=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -41,8 +41,8 @@ from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import KernelLoss, check_targets, document_weight, grade_targets
 from rankwright.losses.domination_columns import DominationColumns
+from rankwright.losses.old_base import KernelLoss, check_targets, document_weight, grade_targets
 from rankwright.losses.pair_sums import GradeBlocks
 
 
@@ -222,9 +222,7 @@ class Domination(Part):
     margin_scale: NonNegative = 1.0
     tiers: Annotated[tuple[float, ...] | None, _check_tiers] = None
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, convex=True, curvature=True, hess_vec=True, columns=True
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(
         self, data: RankingData, *, margins: F64 | None = None, n_jobs: int | None = None

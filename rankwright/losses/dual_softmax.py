@@ -44,7 +44,7 @@ from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
-from rankwright.losses.base import NOTHING, KernelLoss, document_weight, present_documents
+from rankwright.losses.old_base import NOTHING, KernelLoss, document_weight, present_documents
 
 _MOST_STEPS, _MOST_HALVINGS = 60, 40
 _TOLERANCE = 1e-9  # of the gradient in b, relative to the clicks
@@ -99,9 +99,7 @@ class DualSoftmax(Part):
 
     ridge: Positive = 1e-3
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, convex=True, curvature=True, stateful=True
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -33,7 +33,7 @@ from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.old_base import KernelLoss, document_weight
 from rankwright.losses.pair_sums import GradeBlocks, score_range
 from rankwright.losses.score_sums import (
     LONG,
@@ -232,7 +232,7 @@ class Fidelity(Part):
     confidence: Annotated[float, _check_confidence] = 1.0
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(family="pairwise", queries=True, curvature=True)
+    traits: ClassVar[Traits] = Traits()
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

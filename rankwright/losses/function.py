@@ -35,7 +35,7 @@ from rankwright.core.parameters import (
 from rankwright.core.types import F64, Loss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError
-from rankwright.losses.base import NOTHING, check_lengths, check_queries, order_weight
+from rankwright.losses.old_base import NOTHING, check_lengths, check_queries, order_weight
 from rankwright.registry import resolve
 
 Function = Callable[[F64, F64], Any]
@@ -61,14 +61,7 @@ class FunctionLoss(Part):
     @property
     def traits(self) -> Traits:
         """What the caller says of the function, and gradients of single queries."""
-        return Traits(
-            family="listwise",
-            smooth=self.smooth,
-            convex=self.convex,
-            shift_invariant=self.shift_invariant,
-            curvature=True,
-            queries=True,
-        )
+        return Traits(smooth=self.smooth, convex=self.convex, shift_invariant=self.shift_invariant)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundFunction:  # noqa: ARG002
         """Prepare the loss for one data set."""

@@ -13,7 +13,7 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.base import document_weight, present_documents
+from rankwright.losses.old_base import document_weight, present_documents
 from rankwright.metrics.base import AnyMetric
 from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm

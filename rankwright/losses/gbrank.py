@@ -28,7 +28,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import (
+from rankwright.losses.old_base import (
     KernelLoss,
     Targets,
     document_weight,
@@ -154,14 +154,7 @@ class GBRank(Part):
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
-        return Traits(
-            family="pairwise",
-            queries=True,
-            convex=True,
-            shift_invariant=self.calibration == 0.0,
-            curvature=True,
-            hess_vec=True,
-        )
+        return Traits(convex=True, shift_invariant=self.calibration == 0.0)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -42,14 +42,6 @@ from rankwright.core.parameters import NonNegative, Part, Positive, check_parame
 from rankwright.core.types import F64, I64, AnyArray, StatefulLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import (
-    KernelLoss,
-    Targets,
-    check_lengths,
-    document_weight,
-    grade_targets,
-    rows_by_grade,
-)
 from rankwright.losses.interval_qp import (
     HUBER,
     PSEUDO_HUBER,
@@ -61,6 +53,14 @@ from rankwright.losses.interval_qp import (
     solve_barrier,
     solve_hard,
     solve_newton,
+)
+from rankwright.losses.old_base import (
+    KernelLoss,
+    Targets,
+    check_lengths,
+    document_weight,
+    grade_targets,
+    rows_by_grade,
 )
 
 
@@ -271,14 +271,7 @@ class Interval(Part):
     @property
     def traits(self) -> Traits:
         """What this loss can do; calibration fixes the level of the scores."""
-        return Traits(
-            family="listwise",
-            queries=True,
-            convex=True,
-            shift_invariant=self.calibration == 0.0,
-            curvature=True,
-            stateful=self.qp_solver != "barrier",
-        )
+        return Traits(convex=True, shift_invariant=self.calibration == 0.0)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> StatefulLoss:
         """Prepare the loss for one data set."""

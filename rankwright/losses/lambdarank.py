@@ -55,7 +55,7 @@ from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.base import KernelLoss, document_weight, present_documents
+from rankwright.losses.old_base import KernelLoss, document_weight, present_documents
 from rankwright.losses.pair_sums import (
     CURV,
     DISCOUNT,
@@ -388,9 +388,7 @@ class LambdaRank(Part):
     normalize: bool = True
     label_gain: Sequence[float] | None = None
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, smooth=False, integrable=False, curvature=True
-    )
+    traits: ClassVar[Traits] = Traits(smooth=False, integrable=False)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -34,7 +34,7 @@ from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.team import once, shared_range, team_max, team_sum
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
+from rankwright.losses.old_base import KernelLoss, Targets, document_weight, grade_targets
 from rankwright.losses.pair_sums import GradeBlocks
 
 
@@ -171,14 +171,7 @@ class ListMLE(Part):
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
-        return Traits(
-            family="listwise",
-            queries=True,
-            convex=True,
-            shift_invariant=self.calibration == 0.0,
-            curvature=True,
-            hess_vec=True,
-        )
+        return Traits(convex=True, shift_invariant=self.calibration == 0.0)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -32,8 +32,8 @@ from rankwright.core.kernels import clear, clear_query
 from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
+from rankwright.losses.old_base import KernelLoss, document_weight, exp2_of_grades
 
 LARGEST = 300.0  # scores above count as this where exp(s) itself is asked for
 
@@ -179,9 +179,7 @@ class NDCGGLM(Part):
 
     divergence: Literal["square", "kl"] = "square"
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, convex=True, curvature=True, hess_vec=True
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> HessianLoss:
         """Prepare the loss for one data set."""

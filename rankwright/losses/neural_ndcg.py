@@ -45,8 +45,8 @@ from rankwright.core.parameters import CountOrZero, Part, Positive, check_parame
 from rankwright.core.team import new_table, once, shared_range, team_sum, wait
 from rankwright.core.types import I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.losses.old_base import KernelLoss
 from rankwright.metrics.base import AnyMetric
 
 _VECTORS = 10  # of a query, in addition to u and v of each round
@@ -243,7 +243,7 @@ class NeuralNDCG(Part):
     temperature: Positive = 1.0
     sinkhorn: CountOrZero = 10
 
-    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, smooth=False)
+    traits: ClassVar[Traits] = Traits(smooth=False)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -41,7 +41,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.old_base import KernelLoss, document_weight
 from rankwright.losses.pair_sums import GradeBlocks, preference, score_range
 
 _FAR = 600.0
@@ -208,14 +208,7 @@ class PairExp(Part):
 
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(
-        family="pairwise",
-        queries=True,
-        convex=True,
-        curvature=True,
-        hess_vec=True,
-        rule_step=True,
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

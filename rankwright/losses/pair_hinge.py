@@ -36,8 +36,8 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import NOTHING, KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.gain_lists import total_discount
+from rankwright.losses.old_base import NOTHING, KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.pair_sums import (
     GradeBlocks,
     add_partners,
@@ -171,15 +171,7 @@ class PairHinge(Part):
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         squared = self.form == "squared"
-        return Traits(
-            family="pairwise",
-            queries=True,
-            smooth=squared,
-            convex=True,
-            curvature=True,
-            hess_vec=squared,
-            largest=self.pairs == "ir",
-        )
+        return Traits(smooth=squared, convex=True)
 
     def largest(self, data: RankingData) -> float:
         """Return the most pairs that a query has, which (4) asks for."""

@@ -55,8 +55,8 @@ from rankwright.core.parameters import Count, Part, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import KernelLoss, check_lengths, rows_by_grade, without_features
 from rankwright.losses.gain_lists import form_over_ranks
+from rankwright.losses.old_base import KernelLoss, check_lengths, rows_by_grade, without_features
 from rankwright.losses.position_orders import (
     BENCHES,
     FIRST,
@@ -200,14 +200,7 @@ class PositionSVM(Part):
     def traits(self) -> Traits:
         """What the loss can do with these parameters."""
         by_score = self.ties == "score"
-        return Traits(
-            family="listwise",
-            queries=True,
-            smooth=False,
-            convex=not by_score,
-            curvature=True,
-            difference=by_score,
-        )
+        return Traits(smooth=False, convex=not by_score)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -22,7 +22,7 @@ import numpy as np
 from rankwright.core.parameters import Count, Part, Positive, check_parameters
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import document_weight
+from rankwright.losses.old_base import document_weight
 from rankwright.losses.position_svm import PositionSVM
 from rankwright.metrics.p import Precision
 from rankwright.metrics.ranked import Judged
@@ -49,9 +49,7 @@ class PrecisionSVM(Part):
     n: Count = 10
     min_grade: Positive = 1.0
 
-    traits: ClassVar[Traits] = Traits(
-        family="listwise", queries=True, smooth=False, convex=True, curvature=True
-    )
+    traits: ClassVar[Traits] = Traits(smooth=False, convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -18,7 +18,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
+from rankwright.losses.old_base import KernelLoss, Targets, document_weight, grade_targets
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -83,9 +83,7 @@ class QueryOffset(Part):
 
     targets: Targets = "linear"
 
-    traits: ClassVar[Traits] = Traits(
-        family="pointwise", queries=True, convex=True, curvature=True, hess_vec=True
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -32,8 +32,8 @@ from rankwright.core.kernels import clear, clear_query
 from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
 from rankwright.losses.ndcg_glm import mean_of
+from rankwright.losses.old_base import KernelLoss, Targets, document_weight, grade_targets
 
 
 class _Terms(NamedTuple):
@@ -131,13 +131,7 @@ class RankCosine(Part):
     @property
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
-        return Traits(
-            family="listwise",
-            queries=True,
-            shift_invariant=self.centred,
-            curvature=True,
-            hess_vec=True,
-        )
+        return Traits(shift_invariant=self.centred)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -31,7 +31,7 @@ from rankwright.core.parameters import Part, Positive, check_parameters
 from rankwright.core.team import LANES, new_floats, shared_range, wait, zero
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, document_weight
+from rankwright.losses.old_base import KernelLoss, document_weight
 from rankwright.losses.pair_sums import (
     CURV,
     GAIN,
@@ -336,9 +336,7 @@ class RankNet(Part):
     sigma: Positive = 1.0
     normalize: bool = False
 
-    traits: ClassVar[Traits] = Traits(
-        family="pairwise", queries=True, convex=True, curvature=True, hess_vec=True
-    )
+    traits: ClassVar[Traits] = Traits(convex=True)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

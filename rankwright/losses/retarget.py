@@ -59,14 +59,14 @@ from rankwright.core.parameters import NonNegative, Part, check_parameters
 from rankwright.core.types import F64, I64, HessianLoss, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.base import (
+from rankwright.losses.ndcg_glm import LARGEST, FixedTargets, shares
+from rankwright.losses.old_base import (
     KernelLoss,
     Targets,
     check_lengths,
     document_weight,
     grade_targets,
 )
-from rankwright.losses.ndcg_glm import LARGEST, FixedTargets, shares
 from rankwright.losses.pav import (
     log_plus,
     pav,
@@ -588,14 +588,9 @@ class Retarget(Part):
         """What this loss can do with these parameters."""
         exact = self.divergence == "square" or self.kl_margin != "surrogate"
         return Traits(
-            family="listwise",
-            queries=True,
             convex=self.divergence == "square" and not self._by_rank,
             shift_invariant=self._free,
             integrable=exact,
-            curvature=True,
-            hess_vec=exact,
-            targets=exact,
         )
 
     @property
@@ -676,7 +671,7 @@ class BoundRetarget(KernelLoss):
             data,
             *args,
             curvature=True,
-            hessian=hessian if loss.traits.hess_vec else None,
+            hessian=hessian if loss.traits.smooth else None,
             n_jobs=n_jobs,
         )
         size = np.bincount(data.query_of_row(), document_weight(data), data.n_queries)

@@ -56,8 +56,8 @@ from rankwright.core.team import (
 )
 from rankwright.core.types import F64, I64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss
 from rankwright.losses.gain_lists import gain_lists
+from rankwright.losses.old_base import KernelLoss
 from rankwright.metrics.base import AnyMetric
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -272,7 +272,7 @@ class SoftRank(Part):
     form: Literal["recursion", "exact"] = "recursion"
     nodes: Count = 32
 
-    traits: ClassVar[Traits] = Traits(family="listwise", queries=True, curvature=True)
+    traits: ClassVar[Traits] = Traits()
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -16,7 +16,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.parameters import Part, check_parameters
 from rankwright.core.types import F64, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import KernelLoss, Targets, document_weight, grade_targets
+from rankwright.losses.old_base import KernelLoss, Targets, document_weight, grade_targets
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -63,15 +63,7 @@ class Squared(Part):
 
     targets: Targets = "linear"
 
-    traits: ClassVar[Traits] = Traits(
-        family="pointwise",
-        queries=True,
-        convex=True,
-        shift_invariant=False,
-        curvature=True,
-        hess_vec=True,
-        fixed_targets=True,
-    )
+    traits: ClassVar[Traits] = Traits(convex=True, shift_invariant=False)
 
     def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
         """Prepare the loss for one data set."""

@@ -15,21 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import hash_step, hash_uniform, longest, query_seed
-from rankwright.core.types import F64, AnyArray
+from rankwright.core.kernels import hash_step, hash_uniform, query_seed
+from rankwright.core.types import F64
 
 MOST_ORDERS = 10_000
 _TINY = 1e-250  # below, what is left of the exponentials is too little to be exact
-
-
-class TopKTerms(NamedTuple):
-    """Grades and weights of the documents, and the parameters."""
-
-    y: F64
-    w: F64
-    k: int
-    samples: int
-    random_key: AnyArray
 
 
 class _Query(NamedTuple):
@@ -46,54 +36,28 @@ class _Query(NamedTuple):
 
 
 @kernel
-def top_k_queries(lo, hi, indptr, s, terms, weight, value, grad, curv):
-    """Write value, gradient and curvature of the queries lo:hi."""
-    _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, np.empty(0))
-
-
-@kernel
-def top_k_hessian(lo, hi, indptr, s, terms, weight, v, out):
-    """Write the Hessian at ``s`` times ``v``."""
-    nothing = np.empty(0)
-    _top_k(lo, hi, indptr, s, terms, weight, nothing, out, nothing, v)
-
-
-@kernel
-def _top_k(lo, hi, indptr, s, terms, weight, value, grad, curv, v):
-    """With a ``v``, ``grad`` takes the Hessian times it."""
-    y, w, k, samples, random_key = terms
-    most = longest(lo, hi, indptr)
+def top_k_queries(queries, indptr, s, random_key, y, w, k, samples, value, grad, curv):
+    """Write value, gradient and curvature of the queries."""
+    most = 0
+    for q in queries:
+        most = max(most, indptr[q + 1] - indptr[q])
     work, left = np.empty((3, most)), np.empty(most, np.bool_)
     shares, chance, chosen = np.empty((k, most)), np.ones(k), np.empty(k, np.int64)
-    for q in range(lo, hi):
-        if len(value):
-            value[q] = 0.0
+    for q in queries:
         start, end = indptr[q], indptr[q + 1]
-        gradient = grad[start:end] if len(grad) else grad
-        curvature = curv[start:end] if len(curv) else curv
-        along = v[start:end] if len(v) else v
-        gradient[:] = 0.0
-        curvature[:] = 0.0
-        if weight[q] == 0.0:
-            continue
+        gradient, curvature = grad[start:end], curv[start:end]
         n = end - start
         one = _Query(
             s[start:end], y[start:end], w[start:end], work[0, :n], work[1, :n], work[2, :n],
             left[:n],
         )  # fmt: skip
         steps = min(k, _begin(one)) - 1
-        total = _add_rank(1.0, one, shares[0], gradient, curvature, along)
+        value[q] = _add_rank(1.0, one, shares[0], gradient, curvature)
         if samples:
             seed = query_seed(random_key, q)
-            total += _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along)
+            value[q] += _sampled_orders(seed, samples, steps, one, shares, gradient, curvature)
         else:
-            total += _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along)
-        if len(value):
-            value[q] = weight[q] * total
-        for i in range(len(gradient)):
-            gradient[i] *= weight[q]
-        for i in range(len(curvature)):
-            curvature[i] *= weight[q]
+            value[q] += _all_orders(steps, one, shares, chance, chosen, gradient, curvature)
 
 
 @kernel
@@ -139,29 +103,24 @@ def _rescaled(x, mass, left, before, out):
 
 
 @kernel
-def _add_rank(chance, one, share, gradient, curvature, along):
+def _add_rank(chance, one, share, gradient, curvature):
     """Add one sample from those that are left; ``share`` takes their probabilities by grade."""
     _rescaled(one.x, one.mass, one.left, one.all_x, one.p)
     _rescaled(one.g, one.mass, one.left, one.all_g, share)
     heavy = 0
-    mean = total = 0.0
+    total = 0.0
     for i in range(len(one.x)):
         heavy = i if one.p[i] > one.p[heavy] else heavy
-        mean += one.p[i] * along[i] if len(along) else 0.0
     for i in range(len(one.x)):
         if one.left[i]:
             total += share[i] * (one.x[heavy] - one.x[i])
-        if len(along):
-            gradient[i] += chance * one.p[i] * (along[i] - mean)
-        elif len(gradient):
-            gradient[i] += chance * (one.p[i] - share[i])
-        if len(curvature):
-            curvature[i] += chance * one.p[i] * (1.0 - one.p[i])
+        gradient[i] += chance * (one.p[i] - share[i])
+        curvature[i] += chance * one.p[i] * (1.0 - one.p[i])
     return chance * (total + math.log(one.mass[heavy] / one.p[heavy]))
 
 
 @kernel
-def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):
+def _all_orders(steps, one, shares, chance, chosen, gradient, curvature):
     """Add the draws that follow every order of 1 to ``steps`` documents, depth first."""
     total, depth = 0.0, 0
     chosen[0] = -1
@@ -177,9 +136,7 @@ def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):
         one.left[chosen[depth]] = False
         chance[depth + 1] = chance[depth] * shares[depth, chosen[depth]]
         if chance[depth + 1] > 0.0:
-            total += _add_rank(
-                chance[depth + 1], one, shares[depth + 1], gradient, curvature, along
-            )
+            total += _add_rank(chance[depth + 1], one, shares[depth + 1], gradient, curvature)
             if depth + 1 < steps:
                 depth += 1
                 chosen[depth] = -1
@@ -187,7 +144,7 @@ def _all_orders(steps, one, shares, chance, chosen, gradient, curvature, along):
 
 
 @kernel
-def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, along):
+def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature):
     """As `_all_orders`, for orders sampled by grade: the highest grades plus Gumbel noise first."""
     total, noisy = 0.0, shares[0]
     for m in range(samples):
@@ -203,5 +160,5 @@ def _sampled_orders(seed, samples, steps, one, shares, gradient, curvature, alon
                 if one.left[i] and (best < 0 or noisy[i] > noisy[best]):
                     best = i
             one.left[best] = False
-            total += _add_rank(1.0 / samples, one, shares[1], gradient, curvature, along)
+            total += _add_rank(1.0 / samples, one, shares[1], gradient, curvature)
     return total

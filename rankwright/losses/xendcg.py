@@ -34,7 +34,7 @@ from rankwright.core.kernels import hash_step, hash_uniform, query_seed
 from rankwright.core.parameters import Count, Part, check_parameters
 from rankwright.core.types import F64, AnyArray, BoundLoss, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import (
+from rankwright.losses.old_base import (
     SampledLoss,
     document_weight,
     exp2_of_grades,
@@ -143,11 +143,8 @@ class XENDCG(Part):
     def traits(self) -> Traits:
         """What this loss can do with these parameters."""
         return Traits(
-            family="listwise",
-            queries=True,
             convex=self.newton_terms == 1,
             integrable=self.newton_terms == 1,
-            curvature=True,
             stochastic=self.sampled,
         )
 

@@ -211,8 +211,7 @@ class RuleSearch:
         self._table = RuleTable.of(ordered.X, model.n_candidates)
         self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs)
         self._has_kinks = loss.traits.integrable and not loss.traits.smooth
-        rule_loss: Any = loss if loss.traits.rule_step else None
-        self._formula: Callable[[float, float], float] | None = rule_loss and rule_loss.rule_step
+        self._formula: Callable[[float, float], float] | None = getattr(loss, "rule_step", None)
         n = data.n_documents
         self._s, self._g, self._trial = np.zeros(n), np.empty(n), np.empty(n)
         self._last = 1.0  # length of the last step

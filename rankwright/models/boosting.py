@@ -95,13 +95,14 @@ class Descent:
         first_query: int = 0,
     ) -> None:
         self._n_jobs = n_jobs = thread_count(n_jobs)  # once, not in each round
-        options = {} if largest is None else {"largest": largest}
+        options: dict[str, Any] = {} if largest is None else {"largest": largest}
         self._model, self._seed, self._traits = model, seed, loss.traits
         self._order, ordered = in_content_order(data, features=False, n_jobs=n_jobs)
         self._loss: Any = bound_loss(loss, ordered, n_jobs=n_jobs, **options)
         if first_query and loss.traits.stochastic:
             self._loss.number_from(first_query)
-        self._newton = model.leaves == "newton" and loss.traits.curvature
+        self._has_curvature = hasattr(self._loss, "grad_curv")
+        self._newton = model.leaves == "newton" and self._has_curvature
         self._weight = np.repeat(order_weight(ordered), ordered.sizes) * document_weight(ordered)
         self._query = ordered.query_of_row()
         self._n_queries, self._n_features = data.n_queries, data.n_features
@@ -179,7 +180,7 @@ class Descent:
         """
         self._s[:] = 0.0
         curvature = self._weight.copy()
-        if self._traits.curvature:
+        if self._has_curvature:
             self._loss.grad_curv(self._s, self._g, curvature)
         else:
             self._loss.grad(self._s, self._g)
@@ -187,7 +188,7 @@ class Descent:
 
     def _relative_curvature(self) -> float:
         """Return the curvature of the base learner relative to the curvature of the loss."""
-        if self._newton or not self._traits.curvature:
+        if self._newton or not self._has_curvature:
             return 1.0
         curvature = np.empty(len(self._s))
         self._loss.grad_curv(self._s, np.empty(len(self._s)), curvature)

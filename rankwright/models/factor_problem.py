@@ -39,7 +39,7 @@ from rankwright.core.jit import kernel, quick_kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.products import one_blas_thread
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, Loss
+from rankwright.core.types import F64, I64, Loss, offers
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import bound_loss, order_weight
 from rankwright.models.missing import without_gaps
@@ -132,7 +132,7 @@ class FactorProblem:
         n_jobs: int | None = None,
     ) -> None:
         self.loss: Any = bound_loss(loss, data, n_jobs=n_jobs)
-        self.has_concave_part = loss.traits.difference
+        self.has_concave_part = not loss.traits.convex and offers(loss, "concave_part")
         self.total = float(order_weight(data).sum()) or 1.0
         self.l2, self._l2_bias = l2, l2_bias
         self._biases, self._levels = biases, not loss.traits.shift_invariant

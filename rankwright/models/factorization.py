@@ -55,7 +55,7 @@ from rankwright.models.als import AlternatingSquares
 from rankwright.models.factor_problem import BlockProblem, FactorProblem, factor_scores
 from rankwright.models.missing import without_gaps
 from rankwright.models.schema import ModelPart, Schema
-from rankwright.solvers.choice import choose_solver, lacking, missing_traits, solver_needs
+from rankwright.solvers.choice import choose_solver, lacking, missing_needs, solver_needs
 
 # --- fitted model ----------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ def items_of(data: RankingData) -> tuple[I64, I64]:
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1)
 LIMITS = {"lbfgs": (1e-6, 100), "bundle": (1e-3, 40), "als": (2e-5, 30)}  # tol and max_iter
 _FIXED_TOL, _FIXED_ROUNDS = 1e-8, 100  # at most and at least, of als with the items fixed
-_SQUARES = frozenset({"smooth", "integrable", "curvature"})
+_SQUARES = frozenset({"smooth", "integrable", "grad_curv"})
 _SUPPORTED_NEEDS = {
     "joint": frozenset({"smooth", "integrable"}),
     "alternating": frozenset({"smooth", "integrable", "convex_parts"}),
@@ -462,7 +462,7 @@ class Factorization(ModelPart):
         if self.method not in ("auto", "als"):
             return False
         traits = loss.traits
-        missing = missing_traits(_SQUARES, traits)
+        missing = missing_needs(_SQUARES, loss)
         X = sparse.csr_array(without_gaps(data.X, "factorization"))
         n_columns = int(np.diff(X.indptr).max(initial=0))
         is_sampled_or_wide = traits.stochastic or n_columns > 1

@@ -45,7 +45,7 @@ from rankwright.core.types import (
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError, UsageError
-from rankwright.losses.base import SampledLoss, bound_loss, document_weight, order_weight
+from rankwright.losses.base import bound_loss, document_weight, loss_state, order_weight
 from rankwright.models.linear_objective import LinearObjective, ScaledVariables
 from rankwright.models.missing import column_of, fill_values, filled, product_with_gaps
 from rankwright.models.schema import FILL, ModelPart, Schema
@@ -53,6 +53,7 @@ from rankwright.solvers.choice import (
     choose_solver,
     default_solver,
     lacking,
+    methods_needed,
     solver_needs,
     steps_by_column,
     warn_of_unused_iterations,
@@ -259,8 +260,8 @@ class Linear(ModelPart):
             data = in_content_order(data, n_jobs=n_jobs)[1]
         run = LinearRounds(data, valid, self.missing, n_jobs)
         data, traits, by_column = run.data, loss.traits, steps_by_column(solver)
-        bound = bound_loss(loss, data, n_jobs=n_jobs)
-        is_declared = traits.stochastic or traits.stateful or isinstance(bound, SampledLoss)
+        bound = bound_loss(loss, data, needs=methods_needed(solver), n_jobs=n_jobs)
+        is_declared = traits.stochastic or loss_state(bound)
         if hasattr(bound, "set_iteration") and not is_declared:
             warn_of_unused_iterations(solver, loss)
         weight = document_weight(data)

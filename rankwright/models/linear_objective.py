@@ -200,14 +200,14 @@ class LinearObjective(ScaledVariables):
 
     def cut(self, v: F64) -> tuple[F64, float, float]:
         """Return a, b and the convex part M(v) of the loss: a'v + b touches M from below."""
-        part = self._loss.convex_part if self._traits.difference else self._loss.grad
+        part = self._loss.grad if self._traits.convex else self._loss.convex_part
         value = part(self.scores(v), self._gradient) / self.total_weight
         a = self._pull(np.empty(self.size))
         return a, value - float(a @ v), value
 
     def concave_part(self, v: F64) -> tuple[F64, float] | None:
         """Return the plane that touches N from below if the loss is M - N, otherwise None."""
-        if not self._traits.difference:
+        if self._traits.convex:
             return None
         value = self._loss.concave_part(self.scores(v), self._gradient) / self.total_weight
         a = self._pull(np.empty(self.size))
@@ -279,7 +279,7 @@ class LinearObjective(ScaledVariables):
     def _curvatures(self, v: F64) -> F64:
         """Return c of (4) for all documents."""
         c = np.empty(self._data.n_documents)
-        if self._traits.curvature:
+        if hasattr(self._loss, "grad_curv"):
             self._loss.grad_curv(self.scores(v), self._gradient, c)
             return c
         self._loss.grad(self.scores(v), self._gradient)

@@ -217,7 +217,7 @@ class BatchLoss:
 
 def batch_loss(loss: Loss, data: RankingData, device: str, *, n_jobs: int | None) -> BatchLoss:
     """Bind the loss on the device, or on the CPU with a warning if it cannot run on the GPU."""
-    bound = bound_loss(loss, data, n_jobs=n_jobs)
+    bound = bound_loss(loss, data, needs=["grad_queries"], n_jobs=n_jobs)
     bound_on_gpu = device_loss(loss, bound, torch) if device == "cuda" else None
     if bound_on_gpu is None:
         return BatchLoss(bound, data.indptr, on_gpu=False, device="cpu")

@@ -122,7 +122,7 @@ class LeastSquares(ModelPart):
         n_jobs: int | None = None,
     ) -> Iterator[Round]:
         """Yield a round for each penalty."""
-        if not loss.traits.fixed_targets:
+        if not hasattr(loss, "fixed_targets"):
             raise IncompatibleError(
                 lacking("least_squares", ["fixed_targets"], loss, "Use a linear model.")
             )

@@ -7,6 +7,7 @@ that recommends another one.
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from typing import Any
 
 from rankwright import registry
@@ -19,31 +20,30 @@ from rankwright.core.parameters import (
     resolve_part,
     with_params,
 )
-from rankwright.core.types import Loss, Traits
+from rankwright.core.types import Loss, Traits, offers
 from rankwright.errors import IncompatibleError, PluginError, UsageError
 
 NEEDS = {
     "hess_vec": "a Hessian-vector product",
-    "curvature": "a diagonal of the Hessian",
-    "queries": "gradients of single queries",
+    "grad_curv": "a diagonal of the Hessian",
+    "grad_queries": "gradients of single queries",
     "smooth": "a smooth loss",
     "convex": "a convex loss",
     "shift_invariant": "a loss that is unchanged by shifts of a query's scores",
     "convex_parts": "a convex loss, or a difference of convex ones",
     "integrable": "a loss whose gradient integrates to a value",
     "targets": "a loss that is a minimum over targets",
-    "columns": "steps along single features",
+    "by_column": "steps along single features",
     "fixed_targets": "a squared distance to fixed targets",
 }
-_NOUNS = frozenset({"hess_vec", "curvature", "columns", "queries"})
+_NOUNS = frozenset({"hess_vec", "grad_curv", "by_column", "grad_queries"})
+_TRAITS = frozenset(field.name for field in fields(Traits))
 
 
 def default_solver(traits: Traits) -> str:
     """Return the name of the solver that suits a loss: the rule behind ``solver=None``."""
     if traits.smooth and traits.integrable and not traits.stochastic:
         return "lbfgs"
-    if not traits.queries:
-        return "bundle"
     return "online" if traits.integrable and not traits.stochastic else "sgd"
 
 
@@ -106,7 +106,7 @@ def warn_of_unused_iterations(solver: Any, loss: Loss) -> None:
 
 
 def solver_needs(solver: Any) -> frozenset[str]:
-    """Return the traits that a solver needs."""
+    """Return the traits, and the methods of the bound loss, that a solver needs."""
     needs: frozenset[str] = getattr(solver, "needs", frozenset())
     return needs
 
@@ -116,18 +116,23 @@ def steps_by_column(solver: Any) -> bool:
     return bool(getattr(solver, "by_column", False))
 
 
+def methods_needed(solver: Any) -> list[str]:
+    """Return the methods of the bound loss, besides value and grad, that a solver needs."""
+    return sorted(solver_needs(solver) - _TRAITS - {"convex_parts", "fixed_targets"})
+
+
 def check_fit(solver: Any, loss: Loss) -> None:
-    """Raise `IncompatibleError` unless ``loss`` has the traits that ``solver`` needs."""
-    traits = loss.traits
-    missing = missing_traits(solver_needs(solver), traits)
+    """Raise `IncompatibleError` unless ``loss`` has the traits and methods of ``solver.needs``."""
+    missing = missing_needs(solver_needs(solver), loss)
     if missing:
-        other = _suitable_solver(traits)
+        other = _suitable_solver(loss)
         advice = "No solver here minimises it." if other is None else f"Use {other}."
         raise IncompatibleError(lacking(part_name("solvers", solver), missing, loss, advice))
 
 
-def _suitable_solver(traits: Traits) -> str | None:
+def _suitable_solver(loss: Loss) -> str | None:
     """Return the solver to recommend for a loss, without importing further solvers."""
+    traits = loss.traits
     has_planes = traits.convex and not traits.smooth and traits.shift_invariant
     exact = ("bundle",) if has_planes else ()
     names: tuple[str, ...] = (*exact, default_solver(traits), *registry.names("solvers"))
@@ -136,20 +141,33 @@ def _suitable_solver(traits: Traits) -> str | None:
             solver = registry.resolve("solvers", name)
         except PluginError:
             continue
-        if not missing_traits(solver_needs(solver), traits):
+        if not missing_needs(solver_needs(solver), loss):
             return name
     return None
 
 
-def missing_traits(needs: frozenset[str], traits: Traits) -> list[str]:
-    """Return the ``needs`` that are not among these traits."""
+def missing_needs(needs: frozenset[str], loss: Loss) -> list[str]:
+    """Return those of the ``needs`` that the loss does not meet.
+
+    Methods of a loss that does not declare them are checked when it is bound.
+    """
     described = [need for need in NEEDS if need in needs]
     undescribed = sorted(needs - NEEDS.keys())
-    return [need for need in (*described, *undescribed) if not getattr(traits, need, False)]
+    return [need for need in (*described, *undescribed) if not _meets(loss, need)]
+
+
+def _meets(loss: Loss, need: str) -> bool:
+    if need == "convex_parts":
+        return loss.traits.convex or offers(loss, "concave_part")
+    if need == "fixed_targets":
+        return hasattr(loss, need)
+    if need in _TRAITS:
+        return bool(getattr(loss.traits, need))
+    return offers(loss, need) or not hasattr(loss, "bound_class")
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:
-    """Return the error message for a loss without the traits that ``who`` needs."""
+    """Return the error message for a loss that lacks something that ``who`` needs."""
     wanted = both([NEEDS.get(need, need) for need in missing])
     has = "has none" if missing[0] in _NOUNS else "is not one"
     if len(missing) > 1:

@@ -48,7 +48,7 @@ class ColumnGeneration(Part):
     Ranker(loss='position_svm', solver=ColumnGeneration(max_iter=100))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"convex", "queries", "shift_invariant"})
+    needs: ClassVar[frozenset[str]] = frozenset({"convex", "grad_queries", "shift_invariant"})
 
     tol: NonNegative = 1e-3
     max_iter: Count = 500

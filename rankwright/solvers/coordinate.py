@@ -65,7 +65,7 @@ class Coordinate(Part):
     Ranker(loss='domination', solver=Coordinate(max_iter=100))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"columns"})
+    needs: ClassVar[frozenset[str]] = frozenset({"by_column"})
     by_column: ClassVar[bool] = True
 
     tol: NonNegative = 1e-6

@@ -90,7 +90,7 @@ class Online(Part):
     Ranker(loss='precision_svm', solver=Online(max_iter=10))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
+    needs: ClassVar[frozenset[str]] = frozenset({"grad_queries"})
 
     tol: NonNegative = 1e-3
     max_iter: Count = 50

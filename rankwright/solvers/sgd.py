@@ -52,7 +52,7 @@ class SGD(Part):
     Ranker(loss='lambdarank', solver=SGD(batch_size=32))
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"queries"})
+    needs: ClassVar[frozenset[str]] = frozenset({"grad_queries"})
 
     tol: NonNegative = 1e-3
     max_iter: Count = 100

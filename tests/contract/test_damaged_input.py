@@ -16,7 +16,6 @@ from small_data import small_data
 
 from rankwright import Ranker, registry
 from rankwright.core.dtypes import as_feature_matrix
-from rankwright.core.types import CAPABILITIES
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import RankwrightError
 from rankwright.losses import from_function, loss
@@ -51,6 +50,20 @@ def refused(what, function, *arguments, **options):
 # --- arrays of wrong length --------------------------------------------------------------------
 
 
+METHODS = (
+    "value",
+    "grad",
+    "grad_curv",
+    "grad_queries",
+    "hess_vec",
+    "targets",
+    "with_targets",
+    "convex_part",
+    "concave_part",
+    "load_state",
+)
+
+
 def try_losses():
     n = DATA.n_documents
     grouped = RankingData.from_arrays(
@@ -59,13 +72,10 @@ def try_losses():
     every = [loss(name) for name in registry.names("losses")]
     for one in [*every, from_function(lambda s, y: (float(s @ y), y))]:
         bound = one.bind(grouped)
-        if one.traits.hess_vec:
-            bound.grad(np.zeros(n), np.zeros(n))
-        traits = [trait for trait in CAPABILITIES if getattr(one.traits, trait)]
-        methods = {"value", "grad", *(name for trait in traits for name in CAPABILITIES[trait])}
-        for name in sorted(methods - {"by_column", "set_iteration", "number_from"}):
-            method = getattr(bound, name)
-            if name == "state":
+        bound.grad(np.zeros(n), np.zeros(n))
+        for name in METHODS:
+            method = getattr(bound, name, None)
+            if method is None:
                 continue
             if name == "load_state":
                 wrong = {key: array[:-1] for key, array in bound.state().items()}

@@ -285,7 +285,7 @@ def test_models_that_take_no_solver_refuse_one(model):
 class OwnLoss:
     """Squared error to the grades, with no more than every loss must have."""
 
-    traits = Traits(family="pointwise", convex=True, shift_invariant=False)
+    traits = Traits(convex=True, shift_invariant=False)
 
     def bind(self, data, *, n_jobs=None):
         return OwnBound(data)

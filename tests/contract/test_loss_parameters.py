@@ -179,7 +179,7 @@ def value_and_gradient_agree(made, bound):
 
 
 def curvature_bounds_the_diagonal(made, bound):
-    if made.traits.curvature and made.traits.integrable and made.traits.smooth:
+    if made.traits.integrable and made.traits.smooth:
         curv, grad = np.empty(len(Y)), np.empty(len(Y))
         diagonal = np.diag(differences(lambda s: at(bound, s)[1], SCORES, 1e-5))
         bound.grad_curv(SCORES, grad, curv)
@@ -187,7 +187,7 @@ def curvature_bounds_the_diagonal(made, bound):
 
 
 def hessian_products_are_differences_of_gradients(made, bound):
-    if made.traits.hess_vec:
+    if made.traits.integrable and made.traits.smooth:
         v, out, eps = SCORES[::-1].copy(), np.full(len(Y), np.nan), 1e-6
         expected = at(bound, SCORES + eps * v)[1] - at(bound, SCORES - eps * v)[1]
         at(bound, SCORES)
@@ -254,13 +254,12 @@ def documents_of_weight_0_are_as_good_as_absent(made, bound):
         assert value == pytest.approx(again, rel=1e-9, abs=1e-12)
         close(grad[~ABSENT], gradients, 1e-8)
         assert not grad[ABSENT].any()
-        if made.traits.curvature:
-            curv, bends = np.full(len(Y), np.nan), np.full((~ABSENT).sum(), np.nan)
-            held.grad_curv(s, grad, curv)
-            short.grad_curv(s[~ABSENT], gradients, bends)
-            close(curv[~ABSENT], bends, 1e-8)
-            assert not curv[ABSENT].any()
-        if made.traits.hess_vec:
+        curv, bends = np.full(len(Y), np.nan), np.full((~ABSENT).sum(), np.nan)
+        held.grad_curv(s, grad, curv)
+        short.grad_curv(s[~ABSENT], gradients, bends)
+        close(curv[~ABSENT], bends, 1e-8)
+        assert not curv[ABSENT].any()
+        if made.hessian is not None:
             out, turned = np.full(len(Y), np.nan), np.full((~ABSENT).sum(), np.nan)
             held.hess_vec(SCORES, out)
             short.hess_vec(SCORES[~ABSENT], turned)

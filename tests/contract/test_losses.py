@@ -168,7 +168,7 @@ def test_pairs_of_estimated_relevance_count_by_their_difference(name):
             assert value == pytest.approx(sum(part[0] for part in twins), rel=1e-9)
             for rows, part in zip(parts, twins, strict=True):
                 np.testing.assert_allclose(grad[rows], part[1], rtol=1e-9, atol=1e-12)
-            if made.traits.hess_vec:
+            if made.traits.smooth:
                 v, out = s[::-1].copy(), np.empty(len(s))
                 at(bound, s)
                 bound.hess_vec(v, out)
@@ -193,7 +193,7 @@ def test_where_it_is_exact_the_curvature_is_the_diagonal_of_the_hessian(name):
             with case(made, size):
                 s = scores(data, 3, size)
                 diagonal = np.diag(central_differences(lambda x, b=bound: at(b, x)[1], s))
-                curv = with_curvature(made, bound, s)[2]
+                curv = with_curvature(bound, s)[2]
                 np.testing.assert_allclose(curv, diagonal, rtol=1e-5, atol=1e-6 * diagonal.max())
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from small_data import small_data
 
-from rankwright.core.types import CAPABILITIES, Traits
-from rankwright.errors import IncompatibleError
-from rankwright.losses.base import bound_loss
+from rankwright.core.types import Traits
+from rankwright.errors import DataError, IncompatibleError
+from rankwright.losses import ListNet, Squared
+from rankwright.losses.base import LONG, KernelLoss, bound_loss
 from rankwright.models import Trees
 
 DATA = small_data(queries=5, documents=8)
@@ -31,32 +32,63 @@ class Theirs:
         return SimpleNamespace(value=lambda s: grad(s, np.empty(len(s))), grad=grad, **more)
 
 
-@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
-def test_a_capability_that_is_announced_and_not_there_is_reported_before_any_work(trait):
-    promises = Theirs(Traits("pointwise", **{trait: True}))
-    first = CAPABILITIES[trait][0]
+@pytest.mark.parametrize("method", ["grad_queries", "hess_vec", "targets"])
+def test_a_method_that_a_fit_needs_is_there_before_any_work(method):
     with pytest.raises(IncompatibleError) as error:
-        bound_loss(promises, DATA)
-    assert "what bind of loss 'Theirs' returns, has no " + first in str(error.value)
-    assert f"the traits of the loss say {trait}=True" in str(error.value)
-
-
-@pytest.mark.parametrize("trait", sorted(CAPABILITIES))
-def test_a_loss_that_keeps_its_promise_is_bound(trait):
-    keeps = Theirs(Traits("pointwise", **{trait: True}), CAPABILITIES[trait])
-    assert hasattr(bound_loss(keeps, DATA), CAPABILITIES[trait][0])
+        bound_loss(Theirs(Traits()), DATA, needs=[method])
+    assert f"what bind of loss 'Theirs' returns, has no {method}(), which this fit" in str(
+        error.value
+    )
+    assert hasattr(bound_loss(Theirs(Traits(), (method,)), DATA, needs=[method]), method)
 
 
 def test_what_has_neither_value_nor_gradient_is_no_bound_loss():
-    nothing = SimpleNamespace(traits=Traits("pointwise"), bind=lambda *_, **__: None)
+    nothing = SimpleNamespace(traits=Traits(), bind=lambda *_, **__: None)
     with pytest.raises(IncompatibleError, match=r"NoneType, what bind .* has no value\(\)"):
         bound_loss(nothing, DATA)
 
 
 def test_trees_take_a_loss_that_has_a_gradient_alone():
     """Without a curvature, trees use the curvature of a square."""
-    alone = Theirs(Traits("pointwise", shift_invariant=False))
+    alone = Theirs(Traits(shift_invariant=False))
     rounds = list(Trees(n_estimators=5, min_child_samples=2).rounds(alone, DATA))
     assert rounds[-1].model().offset == pytest.approx(DATA.y.mean())
     losses = [round_.loss for round_ in rounds]
     assert losses == sorted(losses, reverse=True)
+
+
+def test_a_loss_is_called_with_scores_and_labels():
+    scores, labels = np.array([1.0, 2.0, 0.0, 0.5, 0.2, 3.0]), [0, 1, 2, 1, 0, 2]
+    qid, weight = ["b", "a", "b", "a", "b", "c"], [1.0, 2.0, 0.0, 1.0, 3.0, 1.0]
+    loss = Squared()
+    error = np.where(np.array(qid) == "c", 0.0, np.array(weight) * (scores - labels))
+    value = 0.5 * (error * (scores - labels)).sum() / 2  # query c has no order
+    assert loss(scores, labels, qid=qid, sample_weight=weight) == pytest.approx(value, rel=1e-12)
+    gradient = loss.gradient(scores, labels, qid=qid, sample_weight=weight)
+    np.testing.assert_allclose(gradient, error / 2, rtol=1e-12)
+
+
+def test_without_qid_all_documents_belong_to_one_query():
+    scores, labels = [1.0, 2.0, 0.0, 0.5], [0, 1, 2, 1]
+    whole = ListNet()(scores, labels, qid=[7, 7, 7, 7])
+    assert ListNet()(scores, labels) == whole
+    halves = ListNet()(scores, labels, group=[2, 2])
+    parts = [ListNet()(scores[:2], labels[:2]), ListNet()(scores[2:], labels[2:])]
+    assert halves == pytest.approx(np.mean(parts), rel=1e-12)
+    with pytest.raises(DataError, match=r"one number per document; their shape is \(1, 4\)"):
+        ListNet()([scores], labels)
+
+
+def test_long_lists_take_the_kernel_for_long_lists():
+    @dataclass(frozen=True, repr=False)
+    class Flagged(KernelLoss):
+        traits = Traits()
+        run = staticmethod(lambda queries, indptr, s, value, grad, curv: value.fill(1.0))
+        run_long = staticmethod(lambda queries, indptr, s, value, grad, curv: value.fill(2.0))
+
+        def terms(self, data):
+            return ()
+
+    for size, expected in ((LONG - 1, 1.0), (LONG, 2.0)):
+        labels = np.arange(size) % 2
+        assert Flagged()(np.zeros(size), labels) == expected
