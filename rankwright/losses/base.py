@@ -538,6 +538,7 @@ def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
         query_weight=data.query_weight,
         sample_weight=None if data.sample_weight is None else data.sample_weight[row],
         group=None if data.group is None else data.group[row],
+        position=None if data.position is None else data.position[row],
     )
 
 
