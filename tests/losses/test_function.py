@@ -63,12 +63,10 @@ def test_what_is_no_loss_is_refused_with_the_query(answer, error, sentence):
         from_function(answer).bind(DATA).value(S)
 
 
-def test_a_gradient_that_is_not_that_of_the_value_is_found():
-    from_function(squared, check=True).bind(DATA)
-    with pytest.raises(UsageError, match="the gradient of double is not that of its value"):
-        from_function(lambda s, y: (squared(s, y)[0], 2 * (s - y)), name="double", check=True).bind(
-            DATA
-        )
+def test_it_is_called_with_scores_and_labels():
+    loss = from_function(squared)
+    assert loss([1.0, 3.0], [0, 1]) == 2.5
+    assert loss.gradient([1.0, 3.0], [0, 1]).tolist() == [1.0, 2.0]
 
 
 OWN = """\
@@ -117,7 +115,7 @@ def test_a_file_does_not_replace_a_module_of_its_name(tmp_path):
         ),
         (
             "class loss:\n    traits = bind = 1",
-            "is the class loss, and not a loss; .* of a class a",
+            "is the class loss, and not a loss. .* from a class by calling it",
         ),
         ("import no_such_module", "own.py cannot be run: ModuleNotFoundError: No module named"),
         ("loss = (", "own.py cannot be run: SyntaxError: "),
