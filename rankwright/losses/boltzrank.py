@@ -47,8 +47,24 @@ from rankwright.metrics.base import AnyMetric
 
 
 @kernel
-def _boltzrank(queries, indptr, s, random_key, gain, discount, cut, best, y, samples, sharpness,
-               beta, divergence, value, grad, curv):
+def _boltzrank(
+    queries,
+    indptr,
+    s,
+    random_key,
+    gain,
+    discount,
+    cut,
+    best,
+    y,
+    samples,
+    sharpness,
+    beta,
+    divergence,
+    value,
+    grad,
+    curv,
+):
     for q in queries:
         start, end = indptr[q], indptr[q + 1]
         n = end - start
@@ -123,15 +139,17 @@ def _log_probabilities(sampled, x, sharpness, beta, pairs, out):
 def _loss(divergence, of):
     """Return (3) less best.
 
-    The rows of ``of`` are N, log Q, log P, and, written here, the gradient of (3) in log P and the
-    absolute value of its first term.
+    The rows of ``of`` are N, log Q and log P, which becomes P, and, written here, the gradient of (3)
+    in log P and the absolute value of its first term.
     """
     mean = apart = 0.0
     for m in range(of.shape[1]):
-        mean += math.exp(of[2, m]) * of[0, m]
-    for m in range(of.shape[1]):
-        p, q = math.exp(of[2, m]), math.exp(of[1, m])
+        q = math.exp(of[1, m])
         apart += q * (of[1, m] - of[2, m]) if q > 0.0 else 0.0
+        of[2, m] = math.exp(of[2, m])
+        mean += of[2, m] * of[0, m]
+    for m in range(of.shape[1]):
+        p, q = of[2, m], math.exp(of[1, m])
         of[3, m] = p * (mean - of[0, m]) + divergence * (p - q)
         of[4, m] = p * abs(of[0, m] - mean)
     return divergence * apart - mean
@@ -166,10 +184,10 @@ def _curvatures(sampled, beta, pairs, divergence, of, pulls, curvature):
     for k in range(n):
         mean = 0.0
         for m in range(count):
-            mean += math.exp(of[2, m]) * pulls[m, k]
+            mean += of[2, m] * pulls[m, k]
         for m in range(count):
             apart = pulls[m, k] - mean
-            curvature[k] += (of[4, m] + divergence * math.exp(of[2, m])) * apart * apart
+            curvature[k] += (of[4, m] + divergence * of[2, m]) * apart * apart
         if beta != 0.0:
             turn = 0.0  # upper bound of the second derivative of (2) over rankings
             for j in range(n):

@@ -27,7 +27,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.team import once, shared_range, team_max, team_sum
-from rankwright.core.types import F64, Traits
+from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
     BoundKernel,
@@ -160,11 +160,6 @@ class _TargetLoss(KernelLoss):
     query_factor: Any
 
     @property
-    def traits(self) -> Traits:
-        """Properties of the loss with these parameters."""
-        return Traits(convex=True, shift_invariant=self.free)
-
-    @property
     def run(self) -> Any:
         """Kernel of value, gradient and curvature."""
         return DIVERGENCES[self.divergence][0]
@@ -181,8 +176,8 @@ class _TargetLoss(KernelLoss):
 
     def query_weight(self, data: RankingData) -> F64:
         """Return the weight of each query, times its factor."""
-        factor: F64 = 1.0 if self.query_factor is None else self.query_factor
-        return order_weight(data) * factor
+        weight = order_weight(data)
+        return weight if self.query_factor is None else weight * self.query_factor
 
 
 class FixedTargets(BoundKernel):

@@ -46,7 +46,7 @@ class BoundFunction(BoundKernel):
             )
         super().__init__(loss, data, n_jobs=1)
 
-    def on_device(self, torch: Any) -> Any:
+    def on_device(self, torch: Any) -> Any:  # noqa: ARG002
         """Raise: a Python function does not run on a GPU."""
         raise IncompatibleError("it is not computed by kernels.")
 
@@ -162,8 +162,8 @@ def from_file(path: str | Path) -> Loss:
     Parameters
     ----------
     path : str or path
-        A file that ends in ``.py`` and defines ``loss``: the result of `from_function`, or an object
-        of your own class. It can import modules in the same folder.
+        A file that ends in ``.py`` and defines ``loss``: the result of `from_function`, or an
+        object of your own class. It can import modules in the same folder.
 
     Examples
     --------

@@ -86,8 +86,8 @@ def _soft_sort(x, P):
     n = len(x)
     for j in range(n):
         P[0, j] = 0.0
-        for l in range(n):
-            P[0, j] += abs(x[j] - x[l])
+        for i in range(n):
+            P[0, j] += abs(x[j] - x[i])
     for r in range(n - 1, -1, -1):  # row 0, which has the sums, last
         top, total = -np.inf, 0.0
         for j in range(n):
@@ -166,9 +166,9 @@ def _score_gradient(P, e, x, out):
             sums[j] += e[r, j]
             out[j] += (n - 1 - 2 * r) * e[r, j]
     for j in range(n):
-        for l in range(n):
-            if x[l] != x[j]:
-                out[j] -= (sums[j] + sums[l]) * math.copysign(1.0, x[j] - x[l])  # (5)
+        for i in range(n):
+            if x[i] != x[j]:
+                out[j] -= (sums[j] + sums[i]) * math.copysign(1.0, x[j] - x[i])  # (5)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

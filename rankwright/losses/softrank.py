@@ -14,16 +14,16 @@ more than the number of documents above it, and each other document adds one wit
 Probabilities of ranks beyond the cut-off k are not needed, so that a query costs O(n^2 k).
 Documents without a gain cost nothing.
 
-``form="recursion"``, as published, uses p_ij = Phi((s_j - s_i) / (sqrt(2) sigma)) as if the pairs of
-a document were independent. They are not, since all contain its score: an unlucky sample puts it
-below many others at once. ``form="exact"`` averages (2) over this score by Gauss-Hermite quadrature:
-given s_i + sigma z, p_ij = Phi((s_j - s_i) / sigma - z), and these are independent. With nearly
-equal scores, the ranks of the recursion concentrate around n/2, and a cut-off far above that leaves
-no gradient to start from: use ndcg without a cut-off, or the exact form.
+``form="recursion"``, as published, uses p_ij = Phi((s_j - s_i) / (sqrt(2) sigma)) as if the pairs
+of a document were independent. They are not, since all contain its score: an unlucky sample puts it
+below many others at once. ``form="exact"`` averages (2) over this score by Gauss-Hermite
+quadrature: given s_i + sigma z, p_ij = Phi((s_j - s_i) / sigma - z), and these are independent.
+With nearly equal scores, the ranks of the recursion concentrate around n/2, and a cut-off far above
+that leaves no gradient to start from: use ndcg without a cut-off, or the exact form.
 
-The gradient is that of (1), computed backwards through (2). The **curvature** bounds the diagonal of
-the Hessian: with the gradient g_ij of the pair i, j, and u the argument of Phi, whose scale is tau,
-it is the sum over pairs of |g_ij| (1 + |u|) / tau, plus the second derivative of E_i as two
+The gradient is that of (1), computed backwards through (2). The **curvature** bounds the diagonal
+of the Hessian: with the gradient g_ij of the pair i, j, and u the argument of Phi, whose scale is
+tau, it is the sum over pairs of |g_ij| (1 + |u|) / tau, plus the second derivative of E_i as two
 probabilities change together if that is negative, which it never is if the discounts are convex up
 to the last rank. No Newton step is longer than tau.
 
@@ -52,13 +52,14 @@ _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @kernel
-def _softrank(queries, indptr, s, gain, discount, cut, best, convex, nodes, share, tau,
-              value, grad, curv):
+def _softrank(
+    queries, indptr, s, gain, discount, cut, best, convex, nodes, share, tau, value, grad, curv
+):
     for q in queries:
         start, end = indptr[q], indptr[q + 1]
         n, k = end - start, cut[q]
         x, u, above, density = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        states, ranks = np.zeros((n + 1, k + 1)), np.empty((3, k + 2))
+        states, ranks = np.zeros((n + 1, k + 1)), np.empty((4, k + 2))
         gradient, curvature = grad[start:end], curv[start:end]
         value[q] = best[q]
         for j in range(n):
@@ -70,10 +71,11 @@ def _softrank(queries, indptr, s, gain, discount, cut, best, convex, nodes, shar
                 _probabilities(i, x, nodes[m], u, above, density)
                 factor = gain[start + i] * share[m]
                 value[q] -= factor * _expectation(i, above, discount, k, states)  # (1)
-                _add_gradients(i, factor, above, density, u, discount, k, states, ranks,
-                               gradient, curvature)
+                _add_gradients(
+                    i, factor, above, density, u, discount, k, states, ranks, gradient, curvature
+                )
                 if not (convex and k == n):
-                    mixed = _mixed_derivative(i, above, density, discount, k, ranks)
+                    mixed = _mixed_derivative(i, above, density, discount, k, states, ranks)
                     curvature[i] += factor * max(0.0, -mixed)
         for i in range(start, end):
             grad[i] /= tau
@@ -134,22 +136,20 @@ def _add_gradients(i, factor, above, density, u, discount, k, states, ranks, gra
         curvature[i] += bound
 
 
-@kernel
-def _mixed_derivative(i, above, density, discount, k, ranks):
+@quick_kernel
+def _mixed_derivative(i, above, density, discount, k, states, ranks):
     """Return the second derivative of E_i in s_i without those of single probabilities."""
-    p0, p1, p2 = ranks[0], ranks[1], ranks[2]  # P and its first two derivatives, from index 1
-    p0[:] = 0.0
-    p1[:] = 0.0
-    p2[:] = 0.0
-    p0[1] = 1.0
+    p1, p2, new1, new2 = ranks[0], ranks[1], ranks[2], ranks[3]  # derivatives of P
+    for r in range(k + 2):
+        p1[r] = p2[r] = new1[r] = new2[r] = 0.0
     for j in range(len(above)):
         if j == i:
             continue
-        p, d = above[j], -density[j]
-        for r in range(k, 0, -1):
-            p2[r] += p * (p2[r - 1] - p2[r]) + 2.0 * d * (p1[r - 1] - p1[r])
-            p1[r] += p * (p1[r - 1] - p1[r]) + d * (p0[r - 1] - p0[r])
-            p0[r] += p * (p0[r - 1] - p0[r])
+        p0, p, d = states[j], above[j], -density[j]
+        for r in range(1, min(k, j + 2) + 1):
+            new2[r] = p2[r] + p * (p2[r - 1] - p2[r]) + 2.0 * d * (p1[r - 1] - p1[r])
+            new1[r] = p1[r] + p * (p1[r - 1] - p1[r]) + d * (p0[r - 1] - p0[r])
+        p1, p2, new1, new2 = new1, new2, p1, p2
     total = 0.0
     for r in range(k):
         total += discount[r] * p2[r + 1]

@@ -1,13 +1,14 @@
 """Cross entropy against gains with random noise, a convex bound on NDCG (XE-NDCG).
 
-With w_i the weight of document i and noise gamma_i, sampled uniformly from [0, 1) in each iteration,
+With w_i the weight of document i and noise gamma_i, sampled uniformly from [0, 1) in each
+iteration,
 
     rho_i = w_i exp(s_i) / sum_j w_j exp(s_j)                                                   (1)
     phi_i = w_i (2^g_i - gamma_i) / sum_j w_j (2^g_j - gamma_j)                                 (2)
     L(s)  = - sum_i phi_i log(rho_i / w_i) = log sum_j w_j exp(s_j) - sum_i phi_i s_i           (3)
 
-(`bruch2021xendcg`). The gradient is rho - phi. The Hessian diag(rho) - rho rho' has the diagonal
-D = rho (1 - rho), which is the curvature, and off-diagonal entries -R_ij = -rho_i rho_j. Its inverse
+(`bruch2021xendcg`). The gradient is rho - phi. The Hessian diag(rho) - rho rho' has the diagonal D
+= rho (1 - rho), which is the curvature, and off-diagonal entries -R_ij = -rho_i rho_j. Its inverse
 is D^-1 (1 + R D^-1 + (R D^-1)^2 + ...), so that the Newton step per document is D^-1 times
 
     lambda = (rho - phi) + R D^-1 (rho - phi) + (R D^-1)^2 (rho - phi) + ...                    (4)
