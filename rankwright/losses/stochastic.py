@@ -9,9 +9,9 @@ distribution, the loss of a query is
 that the loss sees orders that the scores make likely instead of one order. Value, gradient and
 curvature are means over the samples.
 
-The noise is a hash of seed, iteration, query number, sample and position within the query. It does
-not depend on the scores: within an iteration, (1) is a fixed function with the properties of the
-loss.
+The noise is a hash of seed, iteration, query number, sample and position within the query (without
+documents of weight 0). It does not depend on the scores: within an iteration, (1) is a fixed
+function with the properties of the loss.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from rankwright.losses.base import (
     BoundSample,
     KernelLoss,
     bound_loss,
+    document_weight,
     new_random_key,
     set_iteration,
 )
 
 
 @kernel
-def _add_noise(lo, hi, indptr, s, random_key, scale, sample, out):
+def _add_noise(lo, hi, indptr, s, w, random_key, scale, sample, out):
     for q in range(lo, hi):
-        state = hash_step(query_seed(random_key, q), sample)
+        state, place = hash_step(query_seed(random_key, q), sample), 0
         for i in range(indptr[q], indptr[q + 1]):
-            u = max(hash_uniform(hash_step(state, i - indptr[q])), 2.0**-54)
+            u = max(hash_uniform(hash_step(state, place)), 2.0**-54)
             out[i] = s[i] - scale * math.log(-math.log(u))
+            place += w[i] > 0.0
 
 
 class BoundStochastic(BoundSample):
@@ -54,6 +56,7 @@ class BoundStochastic(BoundSample):
         super().__init__(loss, data, n_jobs=n_jobs)
         needs = ("grad_curv", "grad_queries", "per_query")
         self.bound = bound_loss(loss.resolved, data, needs=needs, n_jobs=n_jobs)
+        self._document_weight = document_weight(data)
 
     def set_iteration(self, t: int) -> None:
         """Use the samples of iteration ``t``."""
@@ -85,8 +88,8 @@ class BoundStochastic(BoundSample):
         self, s: F64, out: F64 | None, curv: F64 | None, lo: int = 0, hi: int | None = None
     ) -> float:
         """Average value, gradient and curvature over noisy scores."""
-        end = len(self.weight) if hi is None else hi
-        rows = slice(self.layout.begin[lo], self.layout.begin[end])
+        begin, end = self.layout.begin, len(self.weight) if hi is None else hi
+        rows = slice(begin[lo], begin[end])
         noisy, grad, bend, value = np.empty(len(s)), np.empty(len(s)), np.empty(len(s)), 0.0
         sums = [(self.per_query[lo:end], self.bound.per_query[lo:end])]
         sums += [(x[rows], y[rows]) for x, y in ((out, grad), (curv, bend)) if x is not None]
@@ -94,7 +97,7 @@ class BoundStochastic(BoundSample):
             total[:] = 0.0
         samples = int(self.loss.samples)
         for sample in range(samples):
-            _add_noise(lo, end, self.layout.begin, s, *self.terms, sample, noisy)
+            _add_noise(lo, end, begin, s, self._document_weight, *self.terms, sample, noisy)
             if hi is None:
                 value += self.bound.grad_curv(noisy, grad, bend) / samples  # (1)
             else:
