@@ -407,7 +407,7 @@ def evaluate_loss(
     value = loss.bind(data).grad(s if data.row is None else s[data.row], out)
     total = order_weight(data).sum() or 1.0
     gradient: F64 = data.in_caller_order(out / total)
-    return value / total, gradient
+    return float(value / total), gradient
 
 
 def check_lengths(n_documents: int, *arrays: F64) -> None:

@@ -47,24 +47,9 @@ from rankwright.metrics.base import AnyMetric
 
 
 @kernel
-def _boltzrank(
-    queries,
-    indptr,
-    s,
-    random_key,
-    gain,
-    discount,
-    cut,
-    best,
-    y,
-    samples,
-    sharpness,
-    beta,
-    divergence,
-    value,
-    grad,
-    curv,
-):
+def _boltzrank(queries, indptr, s, random_key, lists, y, parameters, value, grad, curv):
+    gain, discount, cut, best = lists.gain, lists.discount, lists.cut, lists.best
+    samples, sharpness, beta, divergence = parameters
     for q in queries:
         start, end = indptr[q], indptr[q + 1]
         n = end - start
@@ -139,8 +124,8 @@ def _log_probabilities(sampled, x, sharpness, beta, pairs, out):
 def _loss(divergence, of):
     """Return (3) less best.
 
-    The rows of ``of`` are N, log Q and log P, which becomes P, and, written here, the gradient of (3)
-    in log P and the absolute value of its first term.
+    The rows of ``of`` are N, log Q and log P, which becomes P, and, written here, the gradient of
+    (3) in log P and the absolute value of its first term.
     """
     mean = apart = 0.0
     for m in range(of.shape[1]):
@@ -236,6 +221,5 @@ class BoltzRank(KernelLoss):
     def terms(self, data: RankingData) -> tuple[Any, ...]:
         """Return the random key, the metric, the labels and the parameters."""
         lists = gain_lists("boltzrank", self.metric, data)
-        metric = lists.gain, lists.discount, lists.cut, lists.best
         weights = float(self.sharpness), float(self.pair_potential), float(self.divergence)
-        return new_random_key(self.random_state), *metric, data.y, int(self.samples), *weights
+        return new_random_key(self.random_state), lists, data.y, (int(self.samples), *weights)

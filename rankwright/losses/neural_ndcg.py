@@ -48,9 +48,8 @@ from rankwright.metrics.base import AnyMetric
 
 
 @kernel
-def _neural_ndcg(
-    queries, indptr, s, gain, discount, cut, best, temperature, rounds, value, grad, curv
-):
+def _neural_ndcg(queries, indptr, s, lists, temperature, rounds, value, grad, curv):
+    gain, discount, cut, best = lists.gain, lists.discount, lists.cut, lists.best
     for q in queries:
         start, end = indptr[q], indptr[q + 1]
         n, b = end - start, gain[start:end]
@@ -202,5 +201,4 @@ class NeuralNDCG(KernelLoss):
     def terms(self, data: RankingData) -> tuple[Any, ...]:
         """Return the metric and the parameters."""
         lists = gain_lists("neural_ndcg", self.metric, data)
-        metric = lists.gain, lists.discount, lists.cut, lists.best
-        return *metric, float(self.temperature), int(self.sinkhorn)
+        return lists, float(self.temperature), int(self.sinkhorn)

@@ -52,9 +52,8 @@ _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @kernel
-def _softrank(
-    queries, indptr, s, gain, discount, cut, best, convex, nodes, share, tau, value, grad, curv
-):
+def _softrank(queries, indptr, s, lists, convex, nodes, share, tau, value, grad, curv):
+    gain, discount, cut, best = lists.gain, lists.discount, lists.cut, lists.best
     for q in queries:
         start, end = indptr[q], indptr[q + 1]
         n, k = end - start, cut[q]
@@ -197,5 +196,4 @@ class SoftRank(KernelLoss):
             share, tau = share / share.sum(), float(self.sigma)
         lists = gain_lists("softrank", self.metric, data)
         convex = bool((np.diff(lists.discount, 2) >= 0.0).all())
-        metric = lists.gain, lists.discount, lists.cut, lists.best
-        return *metric, convex, nodes, share, tau
+        return lists, convex, nodes, share, tau

@@ -129,9 +129,9 @@ class Stochastic(KernelLoss):
     Examples
     --------
     >>> import rankwright as rw
-    >>> loss = rw.losses.Stochastic(rw.losses.LambdaRank(metric="ndcg@10"), samples=4)
+    >>> loss = rw.losses.Stochastic(rw.losses.LambdaRank(), samples=4)
     >>> rw.Ranker(loss=loss, model="trees")
-    Ranker(loss=Stochastic(loss=LambdaRank(metric='ndcg@10'), samples=4), model='trees')
+    Ranker(loss=Stochastic(loss=LambdaRank(), samples=4), model='trees')
     """
 
     loss: Any = "approx_ndcg"
