@@ -89,7 +89,7 @@ LOSSES = {
     "retarget": "rankwright.losses.retarget:Retarget",
     "rocarea_svm": "rankwright.losses.rocarea_svm:ROCAreaSVM",
     "sigmoid_cross_entropy": "rankwright.losses.sigmoid_cross_entropy:SigmoidCrossEntropy",
-    "softmax": "rankwright.losses.listnet:Softmax",
+    "softmax": "rankwright.losses.softmax:Softmax",
     "softrank": "rankwright.losses.softrank:SoftRank",
     "squared": "rankwright.losses.squared:Squared",
     "stochastic": "rankwright.losses.stochastic:Stochastic",

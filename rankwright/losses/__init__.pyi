@@ -19,7 +19,6 @@ from .interval import Interval as Interval
 from .lambdarank import LambdaRank as LambdaRank
 from .listmle import ListMLE as ListMLE
 from .listnet import ListNet as ListNet
-from .listnet import Softmax as Softmax
 from .ndcg_glm import NDCGGLM as NDCGGLM
 from .neural_ndcg import NeuralNDCG as NeuralNDCG
 from .pair_exp import PairExp as PairExp
@@ -32,6 +31,7 @@ from .ranknet import RankNet as RankNet
 from .retarget import Retarget as Retarget
 from .rocarea_svm import ROCAreaSVM as ROCAreaSVM
 from .sigmoid_cross_entropy import SigmoidCrossEntropy as SigmoidCrossEntropy
+from .softmax import Softmax as Softmax
 from .softrank import SoftRank as SoftRank
 from .squared import Squared as Squared
 from .stochastic import Stochastic as Stochastic

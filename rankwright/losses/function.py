@@ -80,7 +80,7 @@ class FunctionLoss(KernelLoss):
     def check(self) -> None:
         """Raise unless the loss has a function."""
         if not callable(self.function):
-            raise UsageError(f"a loss is made from a function, not from {self.function!r}.")
+            raise UsageError(f"from_function needs a function, got {self.function!r}.")
 
     def terms(self, data: RankingData) -> tuple[F64, AnyArray]:
         """Return the grades, and the ids of queries for messages."""
@@ -183,7 +183,7 @@ def from_file(path: str | Path) -> Loss:
     """
     file = Path(path).resolve()
     if file.suffix != ".py" or not file.is_file():
-        raise UsageError(f"there is no Python file {path} to take a loss from.")
+        raise UsageError(f"cannot read a loss from {path}: it must be a Python file.")
     loss: Loss | None = _run_file(file).get("loss")
     if loss is None:
         raise UsageError(
@@ -192,7 +192,7 @@ def from_file(path: str | Path) -> Loss:
     if isinstance(loss, type) or not (hasattr(loss, "traits") and hasattr(loss, "bind")):
         shown = f"the class {loss.__name__}" if isinstance(loss, type) else repr(loss)
         raise UsageError(
-            f"'loss' of {path} is {shown}, and not a loss. Make a loss from a function with "
+            f"'loss' of {path} is {shown}, not a loss. Make a loss from a function with "
             "rankwright.losses.from_function(...), and from a class by calling it."
         )
     return loss

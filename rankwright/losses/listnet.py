@@ -24,8 +24,6 @@ where L_rest is (1) for the documents not in pi. All orders are visited if a que
 10,000 orders of k - 1 documents. With ``samples`` = m, m orders of k - 1 documents are sampled
 from the labels instead, in each iteration (a hash of seed, iteration, query number, sample and
 position). Its expectation is (6), and each sample is convex.
-
-`Softmax` is (1) with the labels as weights, t_i = w_i g_i (`bruch2019analysis`).
 """
 
 from __future__ import annotations
@@ -56,7 +54,8 @@ from rankwright.metrics.base import warn_of_huge_gains
 
 
 @kernel
-def _listnet(queries, indptr, s, t, w, value, grad, curv):
+def softmax_cross_entropy(queries, indptr, s, t, w, value, grad, curv):
+    """Compute (1) to (3)."""
     for q in queries:
         a, b = indptr[q], indptr[q + 1]
         top, z = exponentials(a, b, s, w, grad)
@@ -107,7 +106,7 @@ class ListNet(KernelLoss):
     @property
     def run(self) -> Any:
         """Kernel of value, gradient and curvature."""
-        return top_k_queries if self.k > 1 else _listnet
+        return top_k_queries if self.k > 1 else softmax_cross_entropy
 
     @property
     def bound_class(self) -> type[BoundKernel]:
@@ -134,29 +133,6 @@ class ListNet(KernelLoss):
                 f"{data.qid[int(np.argmax(data.sizes))]}. Use samples=32, or a smaller k."
             )
         return new_random_key(self.random_state), data.y, w, int(self.k), int(self.samples)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Softmax(KernelLoss):
-    """Softmax cross entropy with the labels as weights, such as clicks or gains.
-
-    The loss of a query is sum_i y_i (log sum_j exp(s_j) - s_i): ``softmax_loss`` of Rax and the
-    softmax loss of TensorFlow Ranking, whose mean over queries is this loss over their number.
-
-    Examples
-    --------
-    >>> import rankwright as rw
-    >>> rw.Ranker(loss=rw.losses.Softmax(), model="linear")
-    Ranker(loss=Softmax())
-    """
-
-    traits = Traits(convex=True)
-    run = staticmethod(_listnet)
-
-    def terms(self, data: RankingData) -> tuple[F64, F64]:
-        """Return t and w of (1)."""
-        w = document_weight(data)
-        return w * data.y, w
 
 
 def softmax_by_query(data: RankingData, w: F64) -> F64:

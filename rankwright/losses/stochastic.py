@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.core.checks import without_prefix
 from rankwright.core.jit import kernel
 from rankwright.core.kernels import hash_step, hash_uniform, query_seed
 from rankwright.core.parameters import Count, Positive, resolve_part
@@ -72,13 +73,13 @@ class BoundStochastic(BoundSample):
     def state(self) -> dict[str, AnyArray]:
         """Return the random key, and the state of the loss whose mean is computed."""
         state = self.bound.state() if hasattr(self.bound, "state") else {}
-        return {"noise": self.terms[0], **state}
+        return super().state() | {f"loss.{name}": array for name, array in state.items()}
 
     def load_state(self, arrays: Mapping[str, AnyArray]) -> None:
         """Restore the arrays that `state` returned."""
         super().load_state(arrays)
         if hasattr(self.bound, "load_state"):
-            self.bound.load_state(arrays)
+            self.bound.load_state(without_prefix("loss.", arrays))
 
     def on_device(self, torch: Any) -> Any:  # noqa: ARG002
         """Raise: the mean is computed on the CPU."""

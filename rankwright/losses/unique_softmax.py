@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.core.jit import kernel
+from rankwright.core.team import once, shared_range, team_max, team_sum
 from rankwright.core.types import Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
@@ -34,33 +35,35 @@ from rankwright.losses.listmle import grade_blocks
 def _unique_softmax(queries, _indptr, s, row, start, of_query, w, c, log_z, top, value, grad, curv):
     for q in queries:
         first, last = of_query[q], of_query[q + 1]
-        highest, mass = -np.inf, 0.0
+        highest, mass, total = -np.inf, 0.0, 0.0
         for b in range(last - 1, first - 1, -1):  # from the lowest grade up
-            top[b] = highest  # m of this grade
-            for p in range(start[b], start[b + 1]):
-                i = row[p]
-                above = max(highest, s[i])
-                z = math.exp(s[i] - above) + mass * math.exp(highest - above)
-                log_z[p] = above + math.log(z)
-                value[q] += c[p] * (log_z[p] - s[i])  # (1)
-            for p in range(start[b], start[b + 1]):
-                above = max(highest, s[row[p]])
-                mass = mass * math.exp(highest - above) + w[p] * math.exp(s[row[p]] - above)
-                highest = above
-        a = a2 = 0.0  # sums of c / Z exp(m) and c / Z^2 exp(2m) over higher grades
+            below, top[b] = highest, highest  # m of this grade
+            for p in shared_range(start[b], start[b + 1]):
+                score = s[row[p]]
+                m = max(below, score)
+                log_z[p] = m + math.log(math.exp(score - m) + mass * math.exp(below - m))
+                total += c[p] * (log_z[p] - score)  # (1)
+                highest = max(highest, score)
+            highest = team_max(highest)
+            mass = once(mass * math.exp(below - highest))
+            for p in shared_range(start[b], start[b + 1]):
+                mass += w[p] * math.exp(s[row[p]] - highest)
+            mass = team_sum(mass)
+        value[q] = team_sum(total)
+        a = a2 = 0.0  # sums of c / Z and c / Z^2 over higher grades, times exp(m) and exp(2m)
         for b in range(first, last):
-            for p in range(start[b], start[b + 1]):
+            for p in shared_range(start[b], start[b + 1]):
                 i, share = row[p], math.exp(s[row[p]] - log_z[p])
                 e = w[p] * math.exp(s[i] - top[b - 1]) if b > first else 0.0
                 grad[i] = c[p] * (share - 1.0) + e * a  # (2)
                 curv[i] = c[p] * share * (1.0 - share) + max(e * a - e * e * a2, 0.0)  # (3)
-            if b < last - 1:
-                fall = math.exp(top[b] - top[b - 1]) if b > first else 0.0
-                a, a2 = a * fall, a2 * fall * fall
-                for p in range(start[b], start[b + 1]):
-                    ratio = math.exp(top[b] - log_z[p])
-                    a += c[p] * ratio
-                    a2 += c[p] * ratio * ratio
+            fall = math.exp(top[b] - top[b - 1]) if b > first else 0.0
+            a, a2 = once(a * fall), once(a2 * fall * fall)
+            for p in shared_range(start[b], start[b + 1]):
+                ratio = math.exp(top[b] - log_z[p])  # 0 at the lowest grade
+                a += c[p] * ratio
+                a2 += c[p] * ratio * ratio
+            a, a2 = team_sum(a), team_sum(a2)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
