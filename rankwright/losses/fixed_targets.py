@@ -20,8 +20,8 @@ and R (diag(w p) - (w p)(w p)'), or diag(w) and diag(w exp(s)) if the level is n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import (
     BoundKernel,
-    KernelLoss,
     document_weight,
     order_weight,
     weighted_mean,
@@ -148,36 +147,14 @@ def target_terms(
     return r, document_weight(data), bool(free), float(ridge), constant, np.empty(len(r))
 
 
-@dataclass(frozen=True, repr=False)
-class _TargetLoss(KernelLoss):
-    """(1) or (2) with (3), for targets of each document; see `FixedTargets`."""
+class _Parts(NamedTuple):
+    """The attributes of a loss that `BoundKernel` uses."""
 
-    r: Any
-    divergence: str
-    free: bool
-    ridge: float
-    constant: Any
-    query_factor: Any
-
-    @property
-    def run(self) -> Any:
-        """Kernel of value, gradient and curvature."""
-        return DIVERGENCES[self.divergence][0]
-
-    @property
-    def hessian(self) -> Any:
-        """Kernel of products with the Hessian."""
-        return DIVERGENCES[self.divergence][1]
-
-    def terms(self, data: RankingData) -> tuple[Any, ...]:
-        """Return the targets and parameters."""
-        options = {"free": self.free, "ridge": self.ridge, "constant": self.constant}
-        return target_terms(data, self.r, **options)
-
-    def query_weight(self, data: RankingData) -> F64:
-        """Return the weight of each query, times its factor."""
-        weight = order_weight(data)
-        return weight if self.query_factor is None else weight * self.query_factor
+    run: Callable[..., None]
+    hessian: Callable[..., None]
+    terms: Callable[[RankingData], tuple[Any, ...]]
+    query_weight: Callable[[RankingData], F64]
+    run_long: None = None
 
 
 class FixedTargets(BoundKernel):
@@ -210,5 +187,12 @@ class FixedTargets(BoundKernel):
         n_jobs: int | None = None,
     ) -> None:
         r = r[document_weight(data) > 0.0]
-        loss = _TargetLoss(r, divergence, free, ridge, constant, query_factor)
-        super().__init__(loss, data, n_jobs=n_jobs)
+
+        def terms(present: RankingData) -> tuple[Any, ...]:
+            return target_terms(present, r, free=free, ridge=ridge, constant=constant)
+
+        def query_weight(data: RankingData) -> F64:
+            return order_weight(data) * (1.0 if query_factor is None else query_factor)
+
+        parts = _Parts(*DIVERGENCES[divergence], terms, query_weight)
+        super().__init__(parts, data, n_jobs=n_jobs)

@@ -21,8 +21,8 @@ from rankwright.losses.listnet import softmax_cross_entropy
 class Softmax(KernelLoss):
     """Softmax cross entropy with the labels as weights, such as clicks or gains.
 
-    Without document weights, the value of a query is ``softmax_loss`` of Rax and the softmax loss of
-    TensorFlow Ranking.
+    Without document weights, the value of a query is ``softmax_loss`` of Rax and the softmax loss
+    of TensorFlow Ranking.
 
     Examples
     --------
