@@ -131,5 +131,5 @@ def test_a_file_without_a_loss_is_refused_with_the_reason(tmp_path, text, senten
 @each("name", ["missing.py", "own.txt"])
 def test_what_is_no_python_file_is_refused(tmp_path, name):
     (tmp_path / "own.txt").write_text("loss = 1")
-    with pytest.raises(UsageError, match="cannot read a loss from .*: it must be a Python file"):
+    with pytest.raises(UsageError, match=r"cannot read a loss from .*: it must be a Python file"):
         from_file(tmp_path / name)
