@@ -88,8 +88,12 @@ LOSSES = {
     "ranknet": "rankwright.losses.ranknet:RankNet",
     "retarget": "rankwright.losses.retarget:Retarget",
     "rocarea_svm": "rankwright.losses.rocarea_svm:ROCAreaSVM",
+    "sigmoid_cross_entropy": "rankwright.losses.sigmoid_cross_entropy:SigmoidCrossEntropy",
+    "softmax": "rankwright.losses.softmax:Softmax",
     "softrank": "rankwright.losses.softrank:SoftRank",
     "squared": "rankwright.losses.squared:Squared",
+    "stochastic": "rankwright.losses.stochastic:Stochastic",
+    "unique_softmax": "rankwright.losses.unique_softmax:UniqueSoftmax",
     "xendcg": "rankwright.losses.xendcg:XENDCG",
 }
 

@@ -30,6 +30,10 @@ from .rank_cosine import RankCosine as RankCosine
 from .ranknet import RankNet as RankNet
 from .retarget import Retarget as Retarget
 from .rocarea_svm import ROCAreaSVM as ROCAreaSVM
+from .sigmoid_cross_entropy import SigmoidCrossEntropy as SigmoidCrossEntropy
+from .softmax import Softmax as Softmax
 from .softrank import SoftRank as SoftRank
 from .squared import Squared as Squared
+from .stochastic import Stochastic as Stochastic
+from .unique_softmax import UniqueSoftmax as UniqueSoftmax
 from .xendcg import XENDCG as XENDCG

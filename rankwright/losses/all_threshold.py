@@ -1,59 +1,43 @@
-"""Every threshold between grades, by a smooth hinge: the loss of maximum margin factorisation.
+"""Thresholds between labels with a smooth hinge: the loss of maximum margin factorisation.
 
-With thresholds t_k between the grades that occur in a query, the best there are for its scores,
+With thresholds t_k between the distinct labels of a query, chosen best for its scores,
 
     L(s) = min over t of sum_k [ sum_{i: g_i above t_k} w_i h(s_i - t_k)
-                               + sum_{i: g_i below t_k} w_i h(t_k - s_i) ]                     (1)
+                               + sum_{i: g_i below t_k} w_i h(t_k - s_i) ]                      (1)
 
-    h(z) = m/2 - z  below 0,    (m - z)^2 / 2m  from 0 to the margin m,    0  above            (2)
+    h(z) = m/2 - z  below 0,    (m - z)^2 / 2m  from 0 to the margin m,    0  above             (2)
 
-as in fast maximum margin matrix factorisation (`rennie2005mmmf`), where each user has thresholds of
-his own and they are left without penalty. Each is a problem of its own, convex in one variable,
-with a derivative that rises along straight pieces: Newton's method inside a bracket ends on the
-right piece after a few steps. By the envelope theorem the derivatives in s are those of (1) at the
-best thresholds. For the curvature stands a bound, w_i times the number of thresholds over the
-margin.
+as in fast maximum margin matrix factorisation (`rennie2005mmmf`), where each user has separate
+thresholds without a penalty. Each threshold is a convex problem in one variable whose derivative is
+piecewise linear: Newton's method within a bracket ends on the right piece after a few steps. By the
+envelope theorem, the gradient is that of (1) at the best thresholds. The curvature is an upper
+bound: w_i times the number of thresholds over the margin.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rankwright.core.jit import inline_kernel, kernel
-from rankwright.core.kernels import clear_query, take
+from rankwright.core.kernels import take
 from rankwright.core.order import numbers_of_runs
-from rankwright.core.parameters import Part, Positive, check_parameters
-from rankwright.core.types import F64, I64, BoundLoss, Traits
+from rankwright.core.parameters import Positive
+from rankwright.core.types import Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.old_base import KernelLoss, document_weight, rows_by_grade
-
-
-class _Terms(NamedTuple):
-    begin: I64  # where the places of each query begin
-    row: I64  # of each place, grades rising
-    grade: I64  # its number in the query
-    w: F64
-    margin: float
-
-
-# --- kernels ---------------------------------------------------------------------------------
+from rankwright.losses.base import KernelLoss, document_weight, rows_by_grade
 
 
 @kernel
-def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):
-    begin, row, grade, w, margin = terms
-    for q in range(lo, hi):
-        clear_query(q, indptr, value, grad, curv)
-        if weight[q] == 0.0:
-            continue
-        at = slice(begin[q], begin[q + 1])
-        rows, grades, weights = row[at], grade[at], w[at]
-        scores = scratch[at]
+def _all_threshold(queries, indptr, s, row, grade, w, margin, sorted_scores, value, grad, curv):
+    for q in queries:
+        query = slice(indptr[q], indptr[q + 1])
+        rows, grades, weights = row[query], grade[query], w[query]
+        scores = sorted_scores[query]
         take(s, rows, scores)
-        n_thresholds = grades[-1]  # grades are numbered from 0 and rows go up with them
+        n_thresholds = grades[-1]  # grades are numbered from 0 and sorted
         first = 0
         for k in range(n_thresholds):
             while grades[first] <= k:
@@ -61,20 +45,18 @@ def _queries(lo, hi, indptr, s, terms, scratch, weight, value, grad, curv):
             t = _best_threshold(first, scores, weights, margin)
             for i in range(len(rows)):
                 lead = scores[i] - t if i >= first else t - scores[i]
-                value[q] += weight[q] * weights[i] * _hinge(lead, margin)  # (1)
-                if len(grad):
-                    push = weight[q] * weights[i] * _pull(lead, margin)
-                    grad[rows[i]] += -push if i >= first else push
-        if len(curv):
-            for i in range(len(rows)):
-                curv[rows[i]] = weight[q] * weights[i] * n_thresholds / margin
+                value[q] += weights[i] * _hinge(lead, margin)  # (1)
+                pull = weights[i] * _pull(lead, margin)
+                grad[rows[i]] += -pull if i >= first else pull
+        for i in range(len(rows)):
+            curv[rows[i]] = weights[i] * n_thresholds / margin
 
 
 @kernel
 def _best_threshold(first, s, w, margin):
-    """Return the best threshold between the rows before ``first`` and those from it on."""
+    """Return the best threshold between the documents before ``first`` and the others."""
     low = high = s[0]
-    for i in range(1, len(s)):  # NaN where one is
+    for i in range(1, len(s)):  # NaN if a score is NaN
         low = s[i] if s[i] < low or s[i] != s[i] else low
         high = s[i] if s[i] > high or s[i] != s[i] else high
     low, high = low - margin, high + margin
@@ -110,21 +92,18 @@ def _hinge(lead, margin):
 
 @inline_kernel
 def _pull(lead, margin):
-    """Return minus the derivative of h."""
+    """Return the negative derivative of h."""
     return min(1.0, max(0.0, 1.0 - lead / margin))
 
 
-# --- API -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class AllThreshold(Part):
-    """Smooth hinge against the best thresholds between the grades of each query.
+class AllThreshold(KernelLoss):
+    """Smooth hinge against the best thresholds between the labels of each query.
 
     Parameters
     ----------
     margin : float
-        How far documents are to stand from every threshold.
+        Distance from a threshold beyond which a document on the right side costs nothing.
 
     Examples
     --------
@@ -135,13 +114,12 @@ class AllThreshold(Part):
 
     margin: Positive = 1.0
 
-    traits: ClassVar[Traits] = Traits(convex=True)
+    traits = Traits(convex=True)
+    run = staticmethod(_all_threshold)
 
-    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set."""
-        check_parameters(self)
+    def terms(self, data: RankingData) -> tuple[Any, ...]:
+        """Return the rows of each query by grade, their grades and weights, and a work array."""
         begin, row = rows_by_grade(data)
         grade, _ = numbers_of_runs(data.y[row], begin)
-        terms = _Terms(begin, row, grade, document_weight(data)[row], float(self.margin))
-        scratch = np.empty(len(row))
-        return KernelLoss(_queries, data, terms, scratch, curvature=True, n_jobs=n_jobs)
+        weight = document_weight(data)[row]
+        return row, grade, weight, float(self.margin), np.empty(len(row))

@@ -406,7 +406,7 @@ def evaluate_loss(
     value = loss.bind(data).grad(s if data.row is None else s[data.row], out)
     total = order_weight(data).sum() or 1.0
     gradient: F64 = data.in_caller_order(out / total)
-    return value / total, gradient
+    return float(value / total), gradient
 
 
 def check_lengths(n_documents: int, *arrays: F64) -> None:
@@ -537,6 +537,7 @@ def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
         query_weight=data.query_weight,
         sample_weight=None if data.sample_weight is None else data.sample_weight[row],
         group=None if data.group is None else data.group[row],
+        position=None if data.position is None else data.position[row],
     )
 
 

@@ -1,7 +1,6 @@
-"""What losses that aim at a sum over ranks know of each query: gains, discounts and the best sum.
+"""Gains, discounts and best sum of each query, for losses that aim at a sum over ranks.
 
-Places number the documents that count, query after query; a document of weight 0 has none. The
-metric of an order is the sum over its first ``cut`` ranks of discount by rank times gain.
+The metric of an order is the sum over its first ``cut`` ranks of discount by rank times gain.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.old_base import document_weight, present_documents
+from rankwright.losses.base import document_weight, present_documents
 from rankwright.metrics.base import AnyMetric
 from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
@@ -22,34 +21,34 @@ _MANY = 1_000_000
 
 
 class GainLists(NamedTuple):
-    """A metric on one data set; query q has the places ``begin[q]:begin[q + 1]``."""
+    """A metric on one data set, without documents of weight 0."""
 
-    begin: I64
-    row: I64  # of each place: its row of the data
-    gain: F64  # of each place: over the ideal sum, where the metric says so
+    begin: I64  # first document of each query
+    row: I64  # of each document: its row of the data
+    gain: F64  # of each document: divided by the ideal sum, if the metric is normalised
     discount: F64  # of each rank
-    cut: I64  # of each query: how many ranks count, at most its number of places
-    best: F64  # of each query: the metric of the best order
+    cut: I64  # of each query: number of ranks that count, at most its number of documents
+    best: F64  # of each query: metric of the best order
 
 
 def gain_lists(loss: str, name: AnyMetric, data: RankingData) -> GainLists:
-    """Lay out the metric ``name`` for ``loss``, or say that it is no sum over ranks."""
+    """Return the metric ``name`` for ``loss``; raise unless it is a sum over ranks."""
     row = np.flatnonzero(document_weight(data) > 0.0)
-    counted = present_documents(data)
-    query, begin = counted.query_of_row(), counted.indptr
-    form = form_over_ranks(loss, name, counted)
-    gain = form.gain * np.repeat(form.scale, counted.sizes)
-    cut = np.minimum(form.cut, counted.sizes).astype(np.int64)
+    present = present_documents(data)
+    query, begin = present.query_of_row(), present.indptr
+    form = form_over_ranks(loss, name, present)
+    gain = form.gain * np.repeat(form.scale, present.sizes)
+    cut = np.minimum(form.cut, present.sizes).astype(np.int64)
     rank = np.arange(len(row)) - begin[query]
-    counts = np.where(rank < cut[query], form.weight[rank], 0.0)
-    best = np.bincount(query, gain[np.lexsort((-gain, query))] * counts, data.n_queries)
+    discount = np.where(rank < cut[query], form.weight[rank], 0.0)
+    best = np.bincount(query, gain[np.lexsort((-gain, query))] * discount, data.n_queries)
     return GainLists(begin, row, gain, form.weight.copy(), cut, best.astype(np.float64))
 
 
 def form_over_ranks(
     loss: str, name: AnyMetric, data: RankingData, *, mrr: bool = False
 ) -> SwapForm:
-    """Return the metric ``name`` as a sum over ranks, or mrr where ``loss`` takes that too."""
+    """Return the metric ``name`` as a sum over ranks, or as mrr if ``loss`` supports it."""
     metric = make_metric(name)
     form: SwapForm | None = metric.swap_form(data) if hasattr(metric, "swap_form") else None
     if form is None or form.kind not in ((LINEAR_SWAP, MRR_SWAP) if mrr else (LINEAR_SWAP,)):
@@ -60,13 +59,14 @@ def form_over_ranks(
     return form
 
 
-def total_discount(places: F64) -> F64:
-    """Return the discounts 1/log2(rank + 1) of the first ``places`` ranks, summed.
+def total_discount(ranks: F64) -> F64:
+    """Return the sum of the discounts 1/log2(rank + 1) of the first ``ranks`` ranks.
 
-    A fraction of a rank counts as a fraction of its discount; those past the millionth are alike.
+    A fraction of a rank counts as a fraction of its discount. Ranks above a million have the
+    discount of the millionth.
     """
-    most = min(int(np.ceil(places.max(initial=0.0))), _MANY) + 1
+    most = min(int(np.ceil(ranks.max(initial=0.0))), _MANY) + 1
     table = np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(most) + 2.0)))
-    beyond = np.maximum(places - most, 0.0) / np.log2(most + 1.0)
-    total: F64 = np.interp(places, np.arange(most + 1.0), table) + beyond
+    beyond = np.maximum(ranks - most, 0.0) / np.log2(most + 1.0)
+    total: F64 = np.interp(ranks, np.arange(most + 1.0), table) + beyond
     return total

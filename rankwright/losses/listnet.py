@@ -54,7 +54,8 @@ from rankwright.metrics.base import warn_of_huge_gains
 
 
 @kernel
-def _listnet(queries, indptr, s, t, w, value, grad, curv):
+def softmax_cross_entropy(queries, indptr, s, t, w, value, grad, curv):
+    """Compute (1) to (3)."""
     for q in queries:
         a, b = indptr[q], indptr[q + 1]
         top, z = exponentials(a, b, s, w, grad)
@@ -105,7 +106,7 @@ class ListNet(KernelLoss):
     @property
     def run(self) -> Any:
         """Kernel of value, gradient and curvature."""
-        return top_k_queries if self.k > 1 else _listnet
+        return top_k_queries if self.k > 1 else softmax_cross_entropy
 
     @property
     def bound_class(self) -> type[BoundKernel]:

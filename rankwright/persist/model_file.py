@@ -150,12 +150,18 @@ def load_model(path: str | Path, *, categories: Sequence[str] | None = None) -> 
 
 def kept_parameters(ranker: Ranker) -> dict[str, Any]:
     """Return the parameters that determine a fit, as JSON values."""
-    parameters = {}
-    for name, value in ranker.get_params(deep=False).items():
-        if name not in NOT_KEPT:
-            is_part = name in PARTS and value is not None
-            parameters[name] = _plain_part(PARTS[name], value) if is_part else plain(value)
-    return parameters
+    parameters = ranker.get_params(deep=False)
+    return _plain_parameters({k: v for k, v in parameters.items() if k not in NOT_KEPT})
+
+
+def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of a ranker or part, some of which may be parts, as JSON values."""
+    return {
+        name: _plain_part(PARTS[name], value)
+        if name in PARTS and value is not None
+        else plain(value)
+        for name, value in parameters.items()
+    }
 
 
 def _plain_part(kind: str, part: Any) -> Any:
@@ -172,7 +178,7 @@ def _plain_part(kind: str, part: Any) -> Any:
             return {_FUNCTION: part.name}
         name = getattr(part, "name", None) or part_name(kind, part)
         return {_FUNCTION: f"the {registry.singular(kind)} {name}"}
-    return _plain_name(kind, name, params=plain(params_of(part)))
+    return _plain_name(kind, name, params=_plain_parameters(params_of(part)))
 
 
 def _plain_name(kind: str, name: str, **params: Any) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_a_loss_of_a_file_of_your_own_trains(files, tmp_path):
     (tmp_path / "mine.py").unlink()  # ranking needs no loss
     assert len(run("rank", tmp_path / "mine.rw", files / "test.txt").stdout) > 0
     assert sentence(*fit, "--set", f"loss={tmp_path / 'mine.py'}").startswith(
-        "there is no Python file"
+        "cannot read a loss from"
     )
 
 

@@ -60,7 +60,7 @@ GRIDS = {
         "normalize": [False],
         "label_gain": [(0.0, 1.0, 2.5, 7.0, 12.0)],
     },
-    "listmle": {"calibration": [0.5], "targets": TARGETS},
+    "listmle": {"calibration": [0.5], "targets": TARGETS, "position_aware": [True]},
     "listnet": {"target": ["gain"], "k": [2, 3], "samples": [5], "random_state": [2]},
     "ndcg_glm": {"divergence": ["kl"]},
     "neural_ndcg": {
@@ -97,6 +97,8 @@ GRIDS = {
         "query_weight_exponent": [1.0],
     },
     "rocarea_svm": {"margin": [0.4]},
+    "sigmoid_cross_entropy": {},
+    "softmax": {},
     "softrank": {
         "metric": ["ndcg@2", "dcg", "p@2"],
         "sigma": [0.4],
@@ -104,6 +106,8 @@ GRIDS = {
         "nodes": [9],
     },
     "squared": {"targets": TARGETS},
+    "stochastic": {"loss": ["softmax"], "samples": [2], "scale": [0.5], "random_state": [2]},
+    "unique_softmax": {},
     "xendcg": {"sampled": [False], "newton_terms": [3], "random_state": [2]},
 }
 KL = {"divergence": "kl", "size": 0.02}

@@ -46,7 +46,10 @@ VARIANTS = {
         {"metric": "mrr", "truncation": 3},
         {"metric": "err"},
     ],
-    "listmle": [{"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)}],
+    "listmle": [
+        {"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)},
+        {"position_aware": True, "calibration": 0.1},
+    ],
     "listnet": [{"target": "gain"}, {"k": 2}, {"k": 3, "samples": 5, "random_state": 2}],
     "pair_exp": [{"normalize": True}],
     "pair_hinge": [
@@ -95,6 +98,10 @@ VARIANTS = {
         {"form": "exact", "metric": "ndcg@3", "nodes": 6},
     ],
     "squared": [{"targets": "gain"}],
+    "stochastic": [
+        {"loss": "softmax", "samples": 2, "scale": 0.5, "random_state": 3},
+        {"loss": loss("xendcg", newton_terms=3), "samples": 1},
+    ],
     "xendcg": [{"sampled": False}, {"newton_terms": 3}, {"sampled": False, "newton_terms": 3}],
 }
 each_loss = pytest.mark.parametrize("name", registry.LOSSES)
@@ -176,7 +183,10 @@ def test_pairs_of_estimated_relevance_count_by_their_difference(name):
                 np.testing.assert_allclose(out, turned / 2e-6, rtol=1e-4, atol=1e-6)
 
 
-EXACT = ("domination", "listmle", "listnet", "pair_exp", "ranknet", "squared", "xendcg")
+EXACT = (
+    "domination", "listmle", "listnet", "pair_exp", "ranknet", "sigmoid_cross_entropy", "softmax",
+    "squared", "unique_softmax", "xendcg",
+)  # fmt: skip
 
 
 # --- derivatives -------------------------------------------------------------------------------
@@ -213,6 +223,7 @@ def repeats(name, made):
         and getattr(made, "target", "") != "gain"
         and getattr(made, "newton_terms", 1) == 1
         and getattr(made, "k", 1) == 1
+        and not getattr(made, "position_aware", False)
     )
 
 
@@ -250,8 +261,9 @@ def test_a_loss_is_a_frozen_value(name):
     for made, again in zip(variants(name), variants(name), strict=True):
         assert made == again
         assert hash(made) == hash(again)
-        with pytest.raises(AttributeError):
-            setattr(made, fields(made)[0].name, None)
+        for field in fields(made):
+            with pytest.raises(AttributeError):
+                setattr(made, field.name, None)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():

@@ -79,7 +79,7 @@ def test_the_number_of_workers_changes_no_bit(name, solver, cluster_of, local):
 def test_an_answer_does_not_depend_on_earlier_questions(name):
     """So a worker that takes over for a lost one answers with the same bits."""
     made, (v, w, u) = loss(name), np.random.default_rng(0).normal(size=(3, 4))
-    largest = float(made.largest(DATA)) if made.traits.largest else None
+    largest = float(made.largest(DATA)) if hasattr(made, "largest") else None
     spec = ObjectiveSpec(made, None, np.ones(4), None, 1.0, largest)
     objective = PartObjective(DATA, 0, spec)
     objective.grad(v)
@@ -92,10 +92,9 @@ def test_an_answer_does_not_depend_on_earlier_questions(name):
         return
     assert again == value
     np.testing.assert_array_equal(gradient_again, gradient)
-    if made.traits.hess_vec:
-        objective.grad(v)
-        product = objective.hess_vec(w, u)
-        np.testing.assert_array_equal(PartObjective(DATA, 0, spec).hess_vec(w, u), product)
+    objective.grad(v)
+    product = objective.hess_vec(w, u)
+    np.testing.assert_array_equal(PartObjective(DATA, 0, spec).hess_vec(w, u), product)
 
 
 @pytest.mark.filterwarnings("ignore:valid holds the same queries:UserWarning")

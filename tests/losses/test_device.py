@@ -19,8 +19,6 @@ from rankwright.losses.base import KernelLoss, device_loss
 from rankwright.models import Network, network_training
 
 SETTINGS = {
-    "softrank": {"metric": "ndcg@3"},
-    "neural_ndcg": {"sinkhorn": 2},
     "retarget": {"divergence": "kl"},
 }
 GRADES = ([2, 0, 1, 0, 2], [1], [0, 1, 2, 1, 0, 0, 2, 1, 0], [1, 1], [0, 2, 1])
@@ -29,8 +27,11 @@ ON_CPU = {
     "boltzrank": {},
     "lambdarank": {"metric": "map"},
     "listnet": {"k": 2},
+    "neural_ndcg": {},
     "position_svm": {},
     "precision_svm": {},
+    "softrank": {},
+    "stochastic": {},
 }
 
 
@@ -62,14 +63,10 @@ def _on_device(bound, s):
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # hashes, in Python
 @pytest.mark.parametrize(
-    "name", sorted(set(registry.names("losses")) - {"boltzrank", "position_svm", "precision_svm"})
+    "name", sorted(name for name in registry.names("losses") if ON_CPU.get(name) != {})
 )
 def test_gradients_and_values_are_those_of_the_cpu(name):
     assert _same_as_on_the_cpu(_loss(name), _data())
-
-
-def test_so_are_those_of_the_exact_form_of_softrank():
-    assert _same_as_on_the_cpu(_loss("softrank", form="exact", nodes=5), _data())
 
 
 def _same_as_on_the_cpu(loss, data):
@@ -133,10 +130,18 @@ def test_the_state_comes_back_and_goes_on_elsewhere():
 
 
 @each(("name", "settings"), list(ON_CPU.items()))
-def test_a_loss_whose_kernels_allocate_is_computed_on_the_cpu(name, settings):
+def test_a_loss_that_cannot_run_on_the_gpu_is_computed_on_the_cpu(name, settings):
     loss = _loss(name, **settings)
-    with pytest.warns(UserWarning, match=f"'{name}' is computed on the CPU.* allocate memory"):
+    why = "its mean over samples" if name == "stochastic" else "allocate memory"
+    with pytest.warns(UserWarning, match=f"'{name}' is computed on the CPU.* {why}"):
         assert device_loss(loss, loss.bind(_data()), torch) is None
+
+
+def test_effects_of_positions_are_computed_on_the_cpu():
+    data = _data()._replace(position=np.arange(N) % 4)
+    loss = _loss("dual_softmax")
+    with pytest.warns(UserWarning, match="its effects of positions are computed on the CPU"):
+        assert device_loss(loss, loss.bind(data), torch) is None
 
 
 def test_a_loss_without_kernels_is_computed_on_the_cpu():

@@ -63,12 +63,10 @@ def test_what_is_no_loss_is_refused_with_the_query(answer, error, sentence):
         from_function(answer).bind(DATA).value(S)
 
 
-def test_a_gradient_that_is_not_that_of_the_value_is_found():
-    from_function(squared, check=True).bind(DATA)
-    with pytest.raises(UsageError, match="the gradient of double is not that of its value"):
-        from_function(lambda s, y: (squared(s, y)[0], 2 * (s - y)), name="double", check=True).bind(
-            DATA
-        )
+def test_it_is_called_with_scores_and_labels():
+    loss = from_function(squared)
+    assert loss([1.0, 3.0], [0, 1]) == 2.5
+    assert loss.gradient([1.0, 3.0], [0, 1]).tolist() == [1.0, 2.0]
 
 
 OWN = """\
@@ -113,11 +111,11 @@ def test_a_file_does_not_replace_a_module_of_its_name(tmp_path):
         ("x = 1", "own.py defines no 'loss'; end it with loss = "),
         (
             "def loss(s, y): return 0.0, s",
-            "'loss' of .*own.py is <function loss .*, and not a loss",
+            "'loss' of .*own.py is <function loss .*, not a loss",
         ),
         (
             "class loss:\n    traits = bind = 1",
-            "is the class loss, and not a loss; .* of a class a",
+            "is the class loss, not a loss. .* from a class by calling it",
         ),
         ("import no_such_module", "own.py cannot be run: ModuleNotFoundError: No module named"),
         ("loss = (", "own.py cannot be run: SyntaxError: "),
@@ -133,5 +131,5 @@ def test_a_file_without_a_loss_is_refused_with_the_reason(tmp_path, text, senten
 @each("name", ["missing.py", "own.txt"])
 def test_what_is_no_python_file_is_refused(tmp_path, name):
     (tmp_path / "own.txt").write_text("loss = 1")
-    with pytest.raises(UsageError, match=r"there is no Python file .* to take a loss from"):
+    with pytest.raises(UsageError, match=r"cannot read a loss from .*: it must be a Python file"):
         from_file(tmp_path / name)

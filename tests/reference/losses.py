@@ -28,6 +28,8 @@ from reference.rank_cosine import rank_cosine
 from reference.retarget import retarget
 from reference.softrank import softrank
 
+from rankwright.core.parameters import part_name, resolve_part
+
 
 def targets_of(loss, y):
     if loss.targets == "gain":
@@ -82,15 +84,19 @@ def log_sum_exp(s, w):
 
 def listmle(loss, s, y, w, **_):
     value, grad = 0.0, np.zeros(len(s))
-    for i in range(len(s)):
+    n = len(s)
+    by_rank = np.array([2.0 ** (n - rank) - 1 for rank in range(1, n + 1)]) / (2.0**n - 1 - n)
+    for i in range(n):
         not_above = y <= y[i]
         if w[i] == 0:
             continue
+        first, last = (y > y[i]).sum(), (y >= y[i]).sum()  # ranks of this grade
+        factor = w[i] * (by_rank[first:last].mean() if loss.position_aware else 1.0)
         whole = log_sum_exp(s[not_above], w[not_above])
-        value += w[i] * (whole - s[i])
-        grad[i] -= w[i]
+        value += factor * (whole - s[i])
+        grad[i] -= factor
         for j in np.flatnonzero(not_above & (w > 0)):
-            grad[j] += w[i] * w[j] * exp(s[j] - whole)
+            grad[j] += factor * w[j] * exp(s[j] - whole)
     return calibrated(loss, s, y, w, value, grad)
 
 
@@ -122,6 +128,41 @@ def cross_entropy(s, w, shares):
     whole = log_sum_exp(s, w)
     softmax = np.array([m * exp(x - whole) if m else 0.0 for x, m in zip(s, w, strict=True)])
     return (shares * (whole - s)).sum(), shares.sum() * softmax - shares, softmax
+
+
+def softmax(_loss, s, y, w, **_):
+    return cross_entropy(s, w, w * y)[:2]
+
+
+def unique_softmax(_loss, s, y, w, **_):
+    value, grad = 0.0, np.zeros(len(s))
+    for i in range(len(s)):
+        others = np.where(y < y[i], w, 0.0)
+        others[i] = 1.0
+        gain = w[i] * (2.0 ** y[i] - 1)
+        shares = np.where(np.arange(len(s)) == i, gain, 0.0)
+        part = cross_entropy(s, others, shares)
+        value, grad = value + part[0], grad + part[1]
+    return value, grad
+
+
+def sigmoid_cross_entropy(_loss, s, y, w, **_):
+    p, label = 1 / (1 + np.exp(-s)), np.minimum(y, 1.0)
+    value = -(w * (label * np.log(p) + (1 - label) * np.log1p(-p))).sum()
+    return value, w * (p - label)
+
+
+def stochastic(loss, s, y, w, place=(0, 0)):
+    value, grad = 0.0, np.zeros(len(s))
+    seed = mixed(mixed(mixed(0, loss.random_state % 2**64), place[0]), place[1])
+    for sample in range(loss.samples):
+        state = mixed(seed, sample)
+        u = [max((mixed(state, i) >> 11) / 2**53, 2.0**-54) for i in range(len(s))]
+        noisy = s - loss.scale * np.log(-np.log(u))
+        inner = resolve_part("losses", loss.loss)
+        part = TWINS[part_name("losses", inner)](inner, noisy, y, w, place=place)
+        value, grad = value + part[0] / loss.samples, grad + part[1] / loss.samples
+    return value, grad
 
 
 # --- LambdaRank ------------------------------------------------------------------------------
@@ -220,7 +261,11 @@ TWINS = {
     "ranknet": ranknet,
     "retarget": retarget,
     "rocarea_svm": rocarea_svm,
+    "sigmoid_cross_entropy": sigmoid_cross_entropy,
+    "softmax": softmax,
     "softrank": softrank,
     "squared": squared,
+    "stochastic": stochastic,
+    "unique_softmax": unique_softmax,
     "xendcg": xendcg,
 }

@@ -28,7 +28,7 @@ def test_check_loss_takes_an_object_a_function_and_a_name():
             r"gradient is .* at row 0, and the finite difference of the value is",
         ),
         (
-            from_function(lambda s, y: (-squared(s, y)[0], y - s), convex=True),
+            from_function(lambda s, y: (-squared(s, y)[0], y - s), smooth=False, convex=True),
             "A convex loss lies below its chords and above its tangents': between two points",
         ),
         (from_function(squared, shift_invariant=True), "Adding a constant to the scores of a"),
