@@ -113,12 +113,13 @@ def _interval(queries, indptr, s, parameters, layout, value, grad, curv):
         middle = 0.5 * (low + high)
         for g in range(first, last):
             sort_query(start[g], start[g + 1], v, NO_KEY, order, spare)
+        if not owns(0):
+            continue
+        for g in range(first, last):
             for i in range(start[g], start[g + 1]):
                 place = order[start[g] + start[g + 1] - 1 - i]
                 sorted_rows[i] = rows[place]
                 docs[V, i], docs[W, i] = v[place] - middle, w[place]
-        if not owns(0):
-            continue
         scale = mass if scale_by_size else 1.0
         terms = Terms(lambda1 * scale, lambda2 * scale, mu, kind, knee)
         value[q] = solve(2 * first, 2 * last, start, docs, order, ends, terms)

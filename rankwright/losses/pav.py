@@ -36,7 +36,8 @@ def pav(lo, hi, y, w, x, weight, first):
     """Write the solution of (1) to ``x[lo:hi]``, which may be ``y`` itself.
 
     ``weight`` and ``first`` (integers) are work arrays as long as ``y``. Returns the end of the
-    list of blocks, which begin at ``first[lo]``, ..., ``first[end - 1]``. Equal levels are one block.
+    list of blocks; they begin at ``first[lo]``, ..., ``first[end - 1]``. Equal levels are one
+    block.
     """
     y, w, x, weight, begins = y[lo:hi], w[lo:hi], x[lo:hi], weight[lo:hi], first[lo:hi]
     top = -1  # the last block, with its level in x, its weight and its first place in begins

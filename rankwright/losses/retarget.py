@@ -250,10 +250,9 @@ def _hessian(queries, indptr, _s, terms, layout, work, v, out):
     alpha, c_r, c_w, _, free, kl, simplex, _, additive, _ = terms
     row_weight, ratio = layout.row_weight, kl and not additive
     centred = free and (c_w > 0.0 or (c_r > 0.0 and not kl))  # else the level cancels out
-    row, w, r, share, first, pools, cut = (
-        work.row, work.w, work.r, work.share, work.first, work.pools, work.cut,
+    row, w, r, share, first, pools, cut, x = (
+        work.row, work.w, work.r, work.share, work.first, work.pools, work.cut, work.u,
     )  # fmt: skip
-    x, turn, ease = work.u, work.sums, work.mass
     for q in queries:
         a, b = indptr[q], indptr[q + 1]
         level = weighted_mean(a, b, v, row_weight) if centred else 0.0
@@ -263,28 +262,38 @@ def _hessian(queries, indptr, _s, terms, layout, work, v, out):
         if simplex:
             for p in range(a, b):
                 mean += w[p] * share[p] * x[p]
-        for pool in range(a, pools[q]):  # how r (or log r) of each pool changes
-            end = first[pool + 1] if pool + 1 < pools[q] else b
-            push = mass = stiffness = 0.0
-            for p in range(first[pool], end):
-                c = w[p] * r[p] if ratio else w[p]
-                push += c * x[p]
-                mass += c
-                stiffness += w[p] / r[p] if additive else c
-            turn[pool] = ease[pool] = 0.0
-            if first[pool] >= cut[q] and 0.0 < stiffness < np.inf:
-                turn[pool], ease[pool] = push / stiffness, mass / stiffness
-                change += mass * turn[pool]
-                room += mass * ease[pool]
+            for pool in range(a, pools[q]):
+                end = first[pool + 1] if pool + 1 < pools[q] else b
+                turn, ease, mass = _turn(first[pool], end, cut[q], w, r, x, ratio, additive)
+                change += mass * turn
+                room += mass * ease
         for pool in range(a, pools[q]):
             end = first[pool + 1] if pool + 1 < pools[q] else b
-            if simplex and room > 0.0:  # sum w r stays 1
-                turn[pool] -= change / room * ease[pool]
+            turn, ease, _ = _turn(first[pool], end, cut[q], w, r, x, ratio, additive)
+            if room > 0.0:  # sum w r stays 1
+                turn -= change / room * ease
             for p in range(first[pool], end):
                 slope = share[p] if kl else 1.0
-                turned = turn[pool] * r[p] if ratio else turn[pool]
+                turned = turn * r[p] if ratio else turn
                 product = slope * (x[p] - mean) - alpha * turned  # (a), (b), (c)
                 out[row[p]] = w[p] * (product + c_w * x[p])
+
+
+@kernel
+def _turn(begin, end, cut, w, r, x, ratio, additive):
+    """Return the derivative of a pool along x and along a shift of all scores, and its mass.
+
+    The derivative of log r if margins are ratios, else of r. It is 0 at the floor.
+    """
+    push = mass = stiffness = 0.0
+    for p in range(begin, end):
+        c = w[p] * r[p] if ratio else w[p]
+        push += c * x[p]
+        mass += c
+        stiffness += w[p] / r[p] if additive else c
+    if begin < cut or not 0.0 < stiffness < np.inf:
+        return 0.0, 0.0, mass
+    return push / stiffness, mass / stiffness if additive else 1.0, mass
 
 
 @kernel
