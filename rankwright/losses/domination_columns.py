@@ -1,69 +1,63 @@
-"""Coordinate steps for the domination loss: one feature at a time, at the cost of its non-zeros.
+"""Coordinate steps for the domination loss: one feature at a time, at the cost of its entries.
 
-The derivative and the curvature (second derivative) along a feature are (2) and (3) below.
-With R the range of x within a query, |f'''| <= R f'', so along x the loss stays below
+In the notation of `rankwright.losses.domination`, with p_i = Z / (Z + exp(t_i)), the derivatives of
+the loss along a feature x are sums over the grades g of all queries:
 
-    f(u) <= f + derivative u + curvature (exp(R|u|) - 1 - R|u|) / R^2                           (1)
+    derivative = sum_g c_g [S_1 mu - sum_{i in g} w_i p_i x_i]                                (1)
+    curvature = sum_g c_g [S_1 nu - S_2 mu^2
+                           + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]                 (2)
 
-and so does loss + l2/2 w^2 with l2 added to curvature. ``step="log1p"`` goes to the minimum of (1)
-plus l1 |w + u|, which never increases the objective and ends as Newton's method does; without
+    mu, nu = means of x and x^2 over the documents below g, by w_j exp(t_j)
+    S_k = sum over i in g of w_i p_i^k                                                         (3)
+
+with c_g the weight of the query over the weight of its dominating documents
+(`stevens2010domination`, (1.2), and its multi-valued form). All but S_k are sums over the stored
+entries of x. A step changes Z and with it every term of (3), so S_1, ..., S_5 are stored at a fixed
+Z_0 and expanded,
+
+    S_1(Z) Z_0 / Z     = S_1 - d S_2 + d^2 S_3 - ...,            d = (Z - Z_0) / Z_0
+    S_2(Z) (Z_0 / Z)^2 = S_2 - 2 d S_3 + 3 d^2 S_4 - ...                                       (4)
+
+with an error of 1e-10 at |d| <= 1/100. At larger d, S_k are summed again. Documents 700 or more
+below the best document of their query count as 700 below it.
+
+With R the range of x within a query, |f'''| <= R f'', so along x the loss is at most
+
+    f(u) <= f + derivative u + curvature (exp(R|u|) - 1 - R|u|) / R^2                           (5)
+
+and so is loss + l2/2 w^2 with l2 added to the curvature. ``step="log1p"`` minimises (5) plus
+l1 |w + u|. It never increases the objective, and near the optimum it is a Newton step. Without
 penalty it is u = -sign(derivative) log1p(R |derivative| / curvature) / R. ``step="bound"`` is the
-paper's: R = 0 and curvature = B, B the largest x^2 (Lemmas 1 and 2 with beta = B).
+paper's: R = 0 and curvature = B, the largest x^2 (Lemmas 1 and 2 with beta = B).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_ranges
-from rankwright.core.types import F64, I64, AnyArray, BoundLoss
+from rankwright.core.types import F64, I64, AnyArray
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
-from rankwright.losses.pair_sums import GradeBlocks
-
-# --- derivatives along a feature -------------------------------------------------------------
-#
-# What a step along one feature needs of the domination loss, at the cost of its non-zeros.
-#
-# In the notation of `rankwright.losses.domination`, p_i = Z / (Z + exp(t_i)), the derivatives of
-# the loss along a feature x are sums over the grades g of all queries,
-#
-#     derivative = sum_g c_g [S_1 mu - sum_{i in g} w_i p_i x_i]                                (2)
-#     curvature = sum_g c_g [S_1 nu - S_2 mu^2
-#                            + sum_{i in g} w_i p_i (1 - p_i) x_i (x_i - 2 mu)]                 (3)
-#
-#     mu, nu = means of x and x^2 over the documents below g, by w_j exp(t_j)
-#     S_k = sum over i in g of w_i p_i^k                                                         (4)
-#
-# with c_g the weight of the query over that of its dominating documents (`stevens2010domination`,
-# (1.2), and its multi-valued form). All but S_k are sums over the non-zeros of x. A step changes Z
-# and with it every term of (4), so S_1, …, S_5 are kept at a fixed Z_0 and expanded,
-#
-#     S_1(Z) Z_0 / Z     = S_1 - d S_2 + d^2 S_3 - …,            d = (Z - Z_0) / Z_0
-#     S_2(Z) (Z_0 / Z)^2 = S_2 - 2 d S_3 + 3 d^2 S_4 - …                                         (5)
-#
-# which at |d| <= 1/100 is exact to 1e-10. Beyond that S_k are summed anew.
-#
-# Documents 700 or more below the best of their query count as 700 below it.
-
+from rankwright.losses.base import document_weight
 
 POWERS = 5
-_CHANGE = 0.01  # of Z, at which S_k are summed anew
-_LOST = 1e-4  # share of its largest value below which Z is summed anew
+_CHANGE = 0.01  # of Z; beyond it, S_k are summed again
+_LOST = 1e-4  # share of its largest value below which Z is summed again
 T, MASS, BLOCK, WEIGHT = range(4)
 _LOWEST, _HIGHEST = -700.0, 50.0  # of t less the shift of its query
 
 
 class State(NamedTuple):
-    """What steps read and write, by row, by block (a grade of a query) and by query.
+    """Numbers that steps read and write, by row, by block (a tier of a query) and by query.
 
-    What belongs to a row stands together in ``row``, since each entry of a column costs a look into
-    memory there: t, which has the logarithm of the document's weight in it; its mass, w exp(t) =
-    exp(t - shift); its block, -1 where the row does not count; and its weight w.
+    ``row`` has the numbers of a row next to each other, because each entry of a column reads them
+    from memory: t plus the logarithm of the document's weight; its mass w exp(t - shift); its
+    block, or -1 if the row does not count; and its weight w.
     """
 
     rows: I64
@@ -71,38 +65,36 @@ class State(NamedTuple):
     of_query: I64
     query: I64  # of each block
     row: F64
-    scale: F64  # c_g of each block, 0 where nothing is dominated
+    scale: F64  # c_g of each block, 0 if it dominates nothing
     shift: F64
     z: F64
     z0: F64
     top: F64  # the largest z since it was summed
     power: F64  # S_k at z0, a row for each k
-    room: F64  # sums over the non-zeros of one query, by block
+    sums: F64  # over the entries of one query, by block
 
 
 @kernel
 def _sum_powers(b, st):
-    """Sum (4) of one block at its present Z."""
+    """Compute (3) of one block at its present Z."""
     z = st.z[b]
     st.z0[b] = z
     s1 = s2 = s3 = s4 = s5 = 0.0
     for k in range(st.start[b], st.start[b + 1]):
-        i = st.rows[k]
-        w = st.row[i, WEIGHT]
-        if w > 0.0:
-            p = z / (z + st.row[i, MASS] / w)
-            s1 += w * p
-            s2 += w * p * p
-            s3 += w * p * p * p
-            s4 += w * p * p * p * p
-            s5 += w * p * p * p * p * p
+        w = st.row[st.rows[k], WEIGHT]
+        p = z / (z + st.row[st.rows[k], MASS] / w)
+        s1 += w * p
+        s2 += w * p * p
+        s3 += w * p * p * p
+        s4 += w * p * p * p * p
+        s5 += w * p * p * p * p * p
     st.power[0, b], st.power[1, b], st.power[2, b] = s1, s2, s3
     st.power[3, b], st.power[4, b] = s4, s5
 
 
 @kernel
 def refresh(lo, hi, st):
-    """Work out masses, Z and S_k of the queries lo:hi from t."""
+    """Compute masses, Z and S_k of the queries lo:hi from t."""
     for q in range(lo, hi):
         first, last = st.of_query[q], st.of_query[q + 1]
         if first == last or st.scale[first] == 0.0:
@@ -116,18 +108,17 @@ def refresh(lo, hi, st):
             st.z[b] = st.top[b] = z
             for k in range(st.start[b], st.start[b + 1]):
                 i = st.rows[k]
-                if st.row[i, WEIGHT] > 0.0:
-                    st.row[i, MASS] = math.exp(max(st.row[i, T] - highest, _LOWEST))
-                    z += st.row[i, MASS]
+                st.row[i, MASS] = math.exp(max(st.row[i, T] - highest, _LOWEST))
+                z += st.row[i, MASS]
             if st.scale[b] > 0.0:
                 _sum_powers(b, st)
 
 
 @kernel
 def derivatives(lo, hi, indices, values, factor, st):
-    """Return (2), (3) and the positive terms of (3) for the column lo:hi."""
+    """Return (1), (2) and the positive terms of (2) for the column lo:hi."""
     derivative = curvature = positive = 0.0
-    mass, moment, pull, own, cross = st.room
+    mass, moment, pull, direct, cross = st.sums
     at = lo
     while at < hi:
         b = int(st.row[indices[at], BLOCK])
@@ -136,7 +127,7 @@ def derivatives(lo, hi, indices, values, factor, st):
             continue
         first, last = st.of_query[st.query[b]], st.of_query[st.query[b] + 1]
         for b in range(last - first):
-            mass[b] = moment[b] = pull[b] = own[b] = cross[b] = 0.0
+            mass[b] = moment[b] = pull[b] = direct[b] = cross[b] = 0.0
         mu = nu = 0.0  # means times Z; most documents are of the lowest grade
         while at < hi:
             i = indices[at]
@@ -157,16 +148,16 @@ def derivatives(lo, hi, indices, values, factor, st):
                     p = st.z[b] / (st.z[b] + st.row[i, MASS] / w)
                     wx = w * x
                     pull[b - first] += wx * p
-                    own[b - first] += wx * x * p * (1.0 - p)
+                    direct[b - first] += wx * x * p * (1.0 - p)
                     cross[b - first] += wx * p * (1.0 - p)
         for b in range(last - 2, first - 1, -1):
             c, n = st.scale[b], b - first
             if c > 0.0:
                 s1, s2 = _expand(b, st)
                 mean = mu / st.z0[b]
-                convex = s1 * nu / st.z0[b] + own[n]
-                derivative += c * (s1 * mean - pull[n])  # (2)
-                curvature += c * (convex - s2 * mean * mean - 2.0 * mu / st.z[b] * cross[n])  # (3)
+                convex = s1 * nu / st.z0[b] + direct[n]
+                derivative += c * (s1 * mean - pull[n])  # (1)
+                curvature += c * (convex - s2 * mean * mean - 2.0 * mu / st.z[b] * cross[n])  # (2)
                 positive += c * convex
             mu += mass[n]
             nu += moment[n]
@@ -175,7 +166,7 @@ def derivatives(lo, hi, indices, values, factor, st):
 
 @kernel
 def _expand(b, st):
-    """Return S_1 Z_0 / Z and S_2 (Z_0 / Z)^2 of one block by (5)."""
+    """Return S_1 Z_0 / Z and S_2 (Z_0 / Z)^2 of one block by (4)."""
     d = (st.z[b] - st.z0[b]) / st.z0[b]
     s2, s3, s4, s5 = st.power[1, b], st.power[2, b], st.power[3, b], st.power[4, b]
     one = st.power[0, b] - d * (s2 - d * (s3 - d * (s4 - d * s5)))
@@ -194,7 +185,7 @@ def move(lo, hi, indices, values, factor, u, st):
             continue
         q = st.query[b]
         first, last = st.of_query[q], st.of_query[q + 1]
-        change, lost = st.room[0], False
+        change, lost = st.sums[0], False
         for b in range(last - first):
             change[b] = 0.0
         while at < hi:
@@ -228,7 +219,7 @@ def move(lo, hi, indices, values, factor, u, st):
 
 @kernel
 def _replace(b, before, after, w, st):
-    """Exchange one term of (4)."""
+    """Exchange one term of (3)."""
     z0 = st.z0[b]
     old, new = z0 / (z0 + before / w), z0 / (z0 + after / w)
     a, c = w, w
@@ -238,30 +229,19 @@ def _replace(b, before, after, w, st):
         st.power[k, b] += c - a
 
 
-@kernel
-def _block_scales(rows, start, of_query, w, scale, out):
-    """Write c of each block: the query's where the block dominates some document, else 0."""
-    for q in range(len(of_query) - 1):
-        below = 0.0
-        for b in range(of_query[q + 1] - 1, of_query[q] - 1, -1):
-            out[b] = scale[q] if below > 0.0 else 0.0
-            for k in range(start[b], start[b + 1]):
-                below += w[rows[k]]
+def new_state(blocks: Any, w: F64, scale: F64) -> State:
+    """Return the state of steps for the blocks of `Domination.blocks`, before `refresh`.
 
-
-def new_state(blocks: GradeBlocks, w: F64, scale: F64) -> State:
-    """Return the state of steps, still to be refreshed."""
+    ``w`` has the weight of each document, and ``scale`` c of each query.
+    """
     n_blocks, sizes = len(blocks.start) - 1, np.diff(blocks.start)
     query = np.repeat(np.arange(len(scale)), np.diff(blocks.of_query))
-    by_block = np.zeros(n_blocks)
-    _block_scales(blocks.rows, blocks.start, blocks.of_query, w, scale, by_block)
+    by_block = scale[query]
+    by_block[blocks.of_query[1:][np.diff(blocks.of_query) > 0] - 1] = 0.0  # the lowest
     row = np.zeros((len(w), 4))
-    counts = np.where(scale[query] > 0.0, np.arange(n_blocks), -1)
-    row[blocks.rows, BLOCK] = np.repeat(counts, sizes)
-    row[w == 0.0, BLOCK] = -1.0
-    row[:, WEIGHT] = w
-    most = int(np.diff(blocks.of_query).max(initial=1))
-    per_block = np.zeros((3, n_blocks))
+    row[:, BLOCK], row[:, WEIGHT] = -1.0, w
+    block = np.where(scale[query] > 0.0, np.arange(n_blocks), -1)
+    row[blocks.rows, BLOCK] = np.repeat(block, sizes)
     return State(
         rows=blocks.rows,
         start=blocks.start,
@@ -270,18 +250,17 @@ def new_state(blocks: GradeBlocks, w: F64, scale: F64) -> State:
         row=row,
         scale=by_block,
         shift=np.zeros(len(scale)),
-        z=per_block[0],
-        z0=per_block[1],
-        top=per_block[2],
+        z=np.zeros(n_blocks),
+        z0=np.zeros(n_blocks),
+        top=np.zeros(n_blocks),
         power=np.zeros((POWERS, n_blocks)),
-        room=np.empty((5, most)),
+        sums=np.empty((5, int(np.diff(blocks.of_query).max(initial=1)))),
     )
 
 
 # --- steps along columns ----------------------------------------------------------------------
 
-STEPS = ("log1p", "bound")
-_FAINT = 1e-7  # least share of its positive terms that the curvature, not exact, is taken to be
+_FAINT = 1e-7  # smallest share of its positive terms for the curvature, which is not exact
 _LONGEST = 10.0  # R |u|
 _ENTRIES_PER_RANGE = 1 << 18
 _NO_BOUND = np.empty(0)
@@ -289,7 +268,7 @@ _NO_BOUND = np.empty(0)
 
 @kernel
 def step_length(derivative, curvature, reach, w, l1):
-    """Return the u that minimises (1) + l1 |w + u|; ``reach`` is R, and 0 makes (1) a parabola."""
+    """Return the u that minimises (5) + l1 |w + u|; ``reach`` is R, and 0 makes (5) a parabola."""
     side = 1.0 if w > 0.0 else (-1.0 if w < 0.0 else 0.0)
     if side == 0.0:
         way = -1.0 if derivative > 0.0 else 1.0
@@ -306,7 +285,7 @@ def step_length(derivative, curvature, reach, w, l1):
 
 @kernel
 def _travel(force, curvature, reach):
-    """Return how far a derivative of -force carries until (1) is level."""
+    """Return the distance at which the derivative of (5), -force at 0, is 0."""
     if force <= 0.0:
         return 0.0
     if reach == 0.0:
@@ -316,9 +295,9 @@ def _travel(force, curvature, reach):
 
 @kernel
 def sweep(columns, indptr, indices, values, factor, reach, bound, l1, l2, w, violation, st):
-    """Take a step along each column in turn; ``bound`` (B) takes the place of R where it is given.
+    """Take a step along each column in turn; use ``bound`` (B) instead of R unless it is empty.
 
-    ``violation`` gets how far each column was from optimal when its turn came.
+    Writes the violation of the optimality condition of each column before its step.
     """
     for n in range(len(columns)):
         j = columns[n]
@@ -346,9 +325,9 @@ def sweep(columns, indptr, indices, values, factor, reach, bound, l1, l2, w, vio
 
 @kernel
 def _ranges(lo, hi, indptr, indices, values, query, size, reach, largest):
-    """Write R and the largest x^2 of the columns lo:hi; zeros that are not stored count.
+    """Write R and the largest x^2 of the columns lo:hi, with zeros that are not stored.
 
-    Rows of query -1 do not.
+    Rows of query -1 do not count.
     """
     zero = np.float64(0.0)
     for j in range(lo, hi):
@@ -390,57 +369,20 @@ def _add_columns(columns, indptr, indices, values, w, s):
 # --- API -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Columns:
-    """A CSC matrix and what steps need to know of its columns; shared by any number of problems.
-
-    ``reach`` and ``largest`` are R and the largest x^2 of each column.
-    """
-
-    X: Any
-    reach: F64
-    largest: F64
-
-    @classmethod
-    def of(cls, X: Any, indptr: I64, *, w: F64 | None = None, n_jobs: int | None = None) -> Columns:
-        """Look through ``X``, whose rows are grouped into queries by ``indptr``.
-
-        Rows whose weight ``w`` is 0 are as good as absent.
-        """
-        if X.format != "csc" or not X.has_sorted_indices:
-            raise UsageError(
-                "columns need a CSC matrix with sorted rows: X.tocsc().sorted_indices()."
-            )
-        size = np.diff(indptr)
-        query = np.repeat(np.arange(len(size), dtype=np.int32), size)
-        if w is not None and not w.all():
-            size = np.bincount(query[w > 0.0], minlength=len(size))
-            query[w == 0.0] = -1
-        reach, largest = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        arrays = X.indptr, X.indices, X.data
-        map_ranges(
-            _ranges, column_bounds(X.indptr), *arrays, query, size, reach, largest,
-            n_jobs=n_jobs,
-        )  # fmt: skip
-        return cls(X, reach, largest)
-
-
 class DominationColumns:
-    """Domination loss of linear scores plus l1 and l2 penalties, open to steps along columns.
+    """Domination loss of linear scores plus l1 and l2 penalties, with steps along columns.
 
     J(w) = loss(X w / deviation) / total_weight + l2/2 |w|^2 + l1 |w|_1
 
     Parameters
     ----------
-    loss
-        The bound loss, by rows.
-    columns : Columns, or a CSC matrix
-    blocks, w, scale, margins
-        Grades in blocks; weight of each document; c of each query; a of each document.
-    indptr
-        Where queries begin.
-    ordered_weight, total_weight
-        Weight of the queries that have an order, and what the loss is divided by.
+    bound : BoundDomination
+        The loss on the data.
+    data
+        Queries, grades and weights of the rows of ``X``.
+    X : CSC matrix
+    total_weight
+        Divisor of the loss.
     l1, l2
         Penalties; they may be changed between runs.
     deviation : (d,) float64
@@ -449,40 +391,32 @@ class DominationColumns:
 
     def __init__(
         self,
-        loss: BoundLoss,
-        columns: Any,
-        blocks: GradeBlocks,
-        w: F64,
-        scale: F64,
-        margins: F64,
+        bound: Any,
+        data: RankingData,
+        X: Any,
         *,
-        indptr: I64,
-        ordered_weight: float,
         total_weight: float,
         l1: float = 0.0,
         l2: float = 0.0,
         deviation: F64 | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._columns = (
-            columns if isinstance(columns, Columns) else Columns.of(columns, indptr, w=w)
-        )
-        X = self._columns.X
+        w, blocks = document_weight(data), bound.loss.blocks(data)
         self.size, self.l1, self.l2 = int(X.shape[1]), l1, l2
-        self._loss, self._total, self._n_jobs = loss, total_weight, n_jobs
+        self._loss, self._total, self._n_jobs = bound, total_weight, n_jobs
+        reach, largest = column_ranges(X, data.indptr, w, n_jobs=n_jobs)
         self._arrays = X.indptr, X.indices, X.data
-        self._bounds = column_bounds(X.indptr)
         self._factor = np.ones(self.size) if deviation is None else 1.0 / deviation
-        self._reach = self._columns.reach * self._factor
-        self._bound = self._columns.largest * self._factor**2 * ordered_weight / total_weight
+        self._reach = reach * self._factor
+        self._bound = largest * self._factor**2 * float(bound.weight.sum()) / total_weight
         with np.errstate(divide="ignore"):
-            self._offset = np.log(w) - margins
-        self._state = new_state(blocks, w, scale)
+            self._offset = np.log(w) - bound.loss.margins(data)
+        self._state = new_state(blocks, w, bound.weight * blocks.share / total_weight)
         self._gradient = np.empty(len(w))
-        self._work = 0
+        self._work = 0  # entries visited since the last refresh
 
     def scores(self, w: F64) -> F64:
-        """Return the scores that the weights ``w`` give."""
+        """Return the scores of the weights ``w``."""
         s = np.zeros(len(self._gradient))
         _add_columns(np.flatnonzero(w), *self._arrays, w * self._factor, s)
         return s
@@ -492,11 +426,11 @@ class DominationColumns:
         return self._penalised(self._loss.value(self.scores(w)), w)
 
     def grad(self, w: F64, out: F64) -> float:
-        """Write the gradient of all but the l1 term to ``out`` and return J; steps go on from w."""
+        """Write the gradient without the l1 term to ``out`` and return J; steps start from w."""
         s = self.scores(w)
         value = self._loss.grad(s, self._gradient)
         map_ranges(
-            _column_products, self._bounds, *self._arrays, self._gradient, out,
+            _column_products, column_bounds(self._arrays[0]), *self._arrays, self._gradient, out,
             n_jobs=self._n_jobs,
         )  # fmt: skip
         out *= self._factor / self._total
@@ -508,13 +442,13 @@ class DominationColumns:
     def sweep(self, w: F64, columns: I64, *, step: str = "log1p") -> F64:
         """Take a step along each of ``columns``, changing ``w``, the weights of the last call.
 
-        Returns how far from optimal each column was when its turn came.
+        Returns the violation of the optimality condition of each column before its step.
         """
-        self._work += int((self._arrays[0][columns + 1] - self._arrays[0][columns]).sum())
-        if self._work > 10 * len(self._gradient):  # rounding errors end here
-            self._refresh()
-        if step not in STEPS:
+        if step not in ("log1p", "bound"):
             raise UsageError(f"step must be log1p or bound, not '{step}'.")
+        self._work += int((self._arrays[0][columns + 1] - self._arrays[0][columns]).sum())
+        if self._work > 10 * len(self._gradient):  # removes rounding errors
+            self._refresh()
         bound = self._bound if step == "bound" else _NO_BOUND
         violation = np.empty(len(columns))
         penalties = float(self.l1), float(self.l2)
@@ -531,6 +465,19 @@ class DominationColumns:
     def _penalised(self, value: float, w: F64) -> float:
         ridge = 0.5 * self.l2 * float(w @ w)
         return value / self._total + ridge + self.l1 * float(np.abs(w).sum())
+
+
+def column_ranges(X: Any, indptr: I64, w: F64, *, n_jobs: int | None = None) -> tuple[F64, F64]:
+    """Return R and the largest x^2 of each column of a CSC matrix, without rows of weight 0."""
+    if X.format != "csc" or not X.has_sorted_indices:
+        raise UsageError("columns need a CSC matrix with sorted rows: X.tocsc().sorted_indices().")
+    query = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    size = np.bincount(query[w > 0.0], minlength=len(indptr) - 1)
+    query[w == 0.0] = -1
+    reach, largest = np.zeros((2, X.shape[1]))
+    arrays = X.indptr, X.indices, X.data, query, size, reach, largest
+    map_ranges(_ranges, column_bounds(X.indptr), *arrays, n_jobs=n_jobs)
+    return reach, largest
 
 
 def column_bounds(indptr: AnyArray) -> I64:

@@ -1,20 +1,20 @@
-"""The nearest sequence that never falls: isotonic regression by pooling adjacent violators.
+"""Isotonic regression by pooling adjacent violators: the nearest sequence that never decreases.
 
-    min over x_lo <= … <= x_{hi-1} of  sum_k w_k/2 (x_k - y_k)^2,    w_k > 0                  (1)
+    min over x_lo <= ... <= x_{hi-1} of  sum_k w_k/2 (x_k - y_k)^2,    w_k > 0                (1)
 
-Neighbours in the wrong order are replaced by their weighted mean until none is left, in one pass.
-What is left are blocks of one level each; blocks lie compactly, the k-th of them begins at
-``first[lo + k]``, so the Jacobian of the solution is the weighted mean over each block. A bound
-x >= f only clips the solution: x = max(x, f).
+Neighbours in the wrong order are replaced by their weighted mean until there are none, in one pass.
+The result consists of blocks of one level each. The k-th block begins at ``first[lo + k]``. The
+Jacobian of the solution is the weighted mean over each block. A bound x >= f only clips the
+solution: x = max(x, f).
 
-Bregman projections with margins are of this kind [acharyya2014memr]. With rising d, the margins'
-running sum, the least D(r || m(y)) subject to r_{k+1} - r_k >= d_{k+1} - d_k is
+Bregman projections with margins have the same form [acharyya2014memr]. With increasing d, the
+running sum of the margins, the minimum of D(r || m(y)) subject to r_{k+1} - r_k >= d_{k+1} - d_k is
 
     square              r = x + d,       x solves (1) for y - d                               (2)
     KL, ratio margins   r = exp(x + d),  x solves (1) for y - d with weights w exp(d)         (3)
-    KL                  r = exp(x) + d,  where sum w log(exp(x) + d) = sum w y in a block     (4)
+    KL                  r = exp(x) + d,  with sum w log(exp(x) + d) = sum w y in each block   (4)
 
-where (3) asks for r_{k+1} / r_k >= exp(d_{k+1} - d_k) instead. On the simplex, sum w r = 1 adds the
+where (3) has r_{k+1} / r_k >= exp(d_{k+1} - d_k) instead. On the simplex, sum w r = 1 adds the
 same constant to every y (`simplex_shift`, `pav_additive_simplex`). In (4) d begins with 0.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from rankwright.core.jit import kernel
 
-_STEPS = 200  # more than any of these Newton iterations takes
+_STEPS = 200  # more than any of these Newton iterations needs
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -35,11 +35,12 @@ _STEPS = 200  # more than any of these Newton iterations takes
 def pav(lo, hi, y, w, x, weight, first):
     """Write the solution of (1) to ``x[lo:hi]``, which may be ``y`` itself.
 
-    ``weight`` and ``first`` (of integers) are scratch as long as ``y``. Returns where the blocks
-    end: they begin at ``first[lo]``, …, ``first[end - 1]``. Equal levels are one block.
+    ``weight`` and ``first`` (integers) are work arrays as long as ``y``. Returns the end of the
+    list of blocks; they begin at ``first[lo]``, ..., ``first[end - 1]``. Equal levels are one
+    block.
     """
     y, w, x, weight, begins = y[lo:hi], w[lo:hi], x[lo:hi], weight[lo:hi], first[lo:hi]
-    top = -1  # the last block: x its level, weight its weight, begins where it begins
+    top = -1  # the last block, with its level in x, its weight and its first place in begins
     for k in range(len(y)):
         level, heavy, begin = y[k], w[k], k
         while top >= 0 and x[top] >= level:
@@ -55,7 +56,7 @@ def pav(lo, hi, y, w, x, weight, first):
 
 @kernel
 def _spread(lo, x, begins):
-    """Write the level of each block, compact at the head of ``x``, to all its places."""
+    """Copy the level of each block from the first places of ``x`` to all places of the block."""
     end = len(x)
     for block in range(len(begins) - 1, -1, -1):
         level, begin = x[block], begins[block] - lo
@@ -74,14 +75,15 @@ def log_plus(x, d):
 
 @kernel
 def _additive_level(lo, begin, end, stop, d, mass, mean):
-    """Return x of (4) for the block begin:end; -inf where exp(x) would be 0 or less.
+    """Return x of (4) for the block begin:end; -inf if exp(x) would be 0 or less.
 
-    ``stop[k]`` is where the run of d equal to d_k ends, ``mass[k]`` the weight of lo:k+1. In x the
-    left side is convex and rises, and is too large at ``mean``: Newton's steps all go down.
+    ``stop[k]`` is the end of the run of d equal to d_k, ``mass[k]`` the weight of lo:k+1. The left
+    side of (4) is convex and increasing in x, and too large at ``mean``, so Newton's method
+    decreases x in every step.
     """
     if d[begin] == d[end - 1]:
-        rest = math.exp(mean) - d[begin]
-        return mean if d[begin] == 0.0 else (math.log(rest) if rest > 0.0 else -np.inf)
+        level = math.exp(mean) - d[begin]
+        return mean if d[begin] == 0.0 else (math.log(level) if level > 0.0 else -np.inf)
     heavy = mass[end - 1] - (mass[begin - 1] if begin > lo else 0.0)
     x = mean
     for _ in range(_STEPS):
@@ -99,17 +101,17 @@ def _additive_level(lo, begin, end, stop, d, mass, mean):
         x -= step
         if step <= 1e-14 * max(1.0, abs(x)):
             break
-        if x < -1e6:  # scores reach 1e4; a level that falls on has no limit
+        if x < -1e6:  # scores reach 1e4; a level below has no limit
             return -np.inf
     return x
 
 
 @kernel
 def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):
-    """Write x of (4) for scores y + shift to ``x[lo:hi]``; returns where the blocks end.
+    """Write x of (4) for scores y + shift to ``x[lo:hi]``; return the end of the list of blocks.
 
     The level of a block without its lowest documents may not exist; such a block counts as -inf
-    and is pooled with the one below it. ``mean``, ``mass`` and ``weight`` are scratch.
+    and is pooled with the block below. ``mean``, ``mass`` and ``weight`` are work arrays.
     """
     total = 0.0
     for k in range(lo, hi):
@@ -133,9 +135,9 @@ def pav_additive(lo, hi, y, shift, w, d, stop, x, mean, mass, weight, first):
 
 @kernel
 def pav_additive_simplex(lo, hi, y, w, d, stop, floor, x, mean, mass, weight, first):
-    """As `pav_additive`, at the shift for which sum w max(exp(x), floor) + w d = 1.
+    """Write x of (4) at the shift for which sum w max(exp(x), floor) + w d = 1; see `pav_additive`.
 
-    The largest y must be about 0. Such a shift exists if sum w (floor + d) < 1.
+    The largest y must be about 0. A shift exists if sum w (floor + d) < 1.
     """
     room, total, blocks = 1.0, 0.0, lo
     for k in range(lo, hi):
@@ -172,9 +174,9 @@ def pav_additive_simplex(lo, hi, y, w, d, stop, floor, x, mean, mass, weight, fi
 
 @kernel
 def simplex_shift(lo, hi, x, d, w, floor, tail):
-    """Return the shift for which sum w exp(max(x + shift, floor) + d) = 1; x must rise.
+    """Return the shift for which sum w exp(max(x + shift, floor) + d) = 1; x must not decrease.
 
-    ``tail`` is scratch. Such a shift exists if sum w exp(floor + d) < 1.
+    ``tail`` is a work array. A shift exists if sum w exp(floor + d) < 1.
     """
     top = -np.inf
     for k in range(lo, hi):
@@ -184,7 +186,7 @@ def simplex_shift(lo, hi, x, d, w, floor, tail):
         total += w[k] * math.exp(x[k] + d[k] - top)
         tail[k] = total
     room = 1.0
-    for k in range(lo, hi):  # documents lo:k lie at the floor
+    for k in range(lo, hi):  # documents lo:k are at the floor
         shift = math.log(room) - math.log(tail[k]) - top
         if x[k] + shift >= floor:
             return shift

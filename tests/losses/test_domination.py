@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import DataError, UsageError
+from rankwright.errors import UsageError
 from rankwright.losses import loss
 from rankwright.losses.domination import Domination
 
@@ -50,14 +50,6 @@ def test_a_margin_asks_for_a_lead_of_the_scaled_difference_of_grades():
 )
 def test_margins_by_gain_and_by_table(margin, lead):
     assert value(Domination(margin=margin), [3, 1], [0.0, 0.0]) == pytest.approx(log(1 + exp(lead)))
-
-
-def test_margins_of_the_callers_own_take_the_place_of_those_by_grade():
-    bound = Domination(margin="gain").bind(query([1, 0, 0]), margins=np.array([0.5, 0.1, -0.2]))
-    expected = log(1 + exp(0.5 - 0.1) + exp(0.5 + 0.2))
-    assert bound.value(np.zeros(3)) == pytest.approx(expected)
-    with pytest.raises(DataError, match="one finite number for each document"):
-        Domination().bind(query([1, 0, 0]), margins=np.zeros(2))
 
 
 def test_tiers_group_grades_and_margins_still_see_the_grades():

@@ -11,8 +11,8 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
 from rankwright.losses.domination import Domination
 from rankwright.losses.domination_columns import (
-    Columns,
     column_bounds,
+    column_ranges,
     derivatives,
     move,
     step_length,
@@ -190,17 +190,17 @@ def test_without_penalty_a_step_is_log1p_of_derivative_over_bend():
 
 def test_ranges_count_zeros_that_are_not_stored_and_stay_within_queries():
     X = np.array([[3.0, 0.0], [5.0, -2.0], [9.0, 4.0], [9.5, 4.0]])
-    columns = Columns.of(sparse.csc_array(X), np.array([0, 2, 4]))
-    assert columns.reach.tolist() == [2.0, 2.0]
-    assert columns.largest.tolist() == [9.5**2, 16.0]
+    reach, largest = column_ranges(sparse.csc_array(X), np.array([0, 2, 4]), np.ones(4))
+    assert reach.tolist() == [2.0, 2.0]
+    assert largest.tolist() == [9.5**2, 16.0]
 
 
 def test_ranges_leave_out_documents_of_weight_zero():
     X = np.array([[3.0, -1.0], [50.0, 0.0], [5.0, 2.0], [8.0, -7.0]])
     weight = np.array([1.0, 0.0, 1.0, 0.0])
-    columns = Columns.of(sparse.csc_array(X), np.array([0, 4]), w=weight)
-    assert columns.reach.tolist() == [2.0, 3.0]
-    assert columns.largest.tolist() == [25.0, 4.0]
+    reach, largest = column_ranges(sparse.csc_array(X), np.array([0, 4]), weight)
+    assert reach.tolist() == [2.0, 3.0]
+    assert largest.tolist() == [25.0, 4.0]
 
 
 def test_a_feature_that_is_constant_in_every_query_gets_no_weight():

@@ -55,13 +55,13 @@ def test_grades_that_are_missing_leave_the_margin_of_their_neighbours():
         assert grad == pytest.approx([margin / 3, -margin / 3])
 
 
-def test_targets_are_the_corrected_scores():
+def test_corrected_scores_are_optimal():
     rng = np.random.default_rng(0)
     data = some_data(rng)
     s = rng.normal(size=data.n_documents)
     bound = Interval(targets="linear").bind(data)
     z, grad = np.empty(len(s)), np.empty(len(s))
-    bound.targets(s, z)
+    bound.corrected_scores(s, z)
     bound.grad(s, grad)
     np.testing.assert_allclose(z, s - grad, atol=1e-14)
     for rows in (slice(*data.indptr[q : q + 2]) for q in range(3)):
@@ -69,11 +69,11 @@ def test_targets_are_the_corrected_scores():
         assert reference.kkt_residual(s[rows], data.y[rows], one, 1.0, 1.0, z[rows]) < 1e-12
 
 
-def test_targets_of_a_query_without_order_are_its_scores():
+def test_corrected_scores_of_a_query_without_order_are_its_scores():
     data = data_of([0, 1], [2, 2], [0, 0, 1], sample_weight=[1, 1, 1, 1, 1, 1, 0])
     s = np.array([1.0, 0.0, 5.0, 3.0, 2.0, 8.0, 1.0])
     z = np.empty(7)
-    Interval().bind(data).targets(s, z)
+    Interval().bind(data).corrected_scores(s, z)
     assert z[2:].tolist() == s[2:].tolist()
     assert at(Interval(calibration=1.0), data, s)[1][2:].tolist() == [0.0] * 5
 

@@ -50,7 +50,7 @@ KL = [
 
 def name_of(loss):
     plain = Retarget()
-    own = ((key, getattr(loss, key)) for key in Retarget.__slots__)
+    own = ((key, getattr(loss, key)) for key in Retarget.__dataclass_fields__)
     return "-".join(str(value) for key, value in own if value != getattr(plain, key)) or "default"
 
 
