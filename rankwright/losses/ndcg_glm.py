@@ -25,9 +25,6 @@ from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses.base import KernelLoss, document_weight, exp2_of_grades
 from rankwright.losses.fixed_targets import DIVERGENCES, target_terms
-from rankwright.losses.fixed_targets import LARGEST as LARGEST
-from rankwright.losses.fixed_targets import FixedTargets as FixedTargets
-from rankwright.losses.fixed_targets import shares as shares
 from rankwright.losses.gain_lists import total_discount
 
 

@@ -72,7 +72,7 @@ from rankwright.losses.base import (
     rows_by_grade,
     weighted_mean,
 )
-from rankwright.losses.ndcg_glm import FixedTargets
+from rankwright.losses.fixed_targets import FixedTargets
 from rankwright.losses.pav import log_plus, pav, pav_additive, pav_additive_simplex, simplex_shift
 
 LARGEST = 300.0  # larger scores count as this on the cone
