@@ -7,7 +7,7 @@ dual prices of the columns, v, and of the rows,
 
     u_i = min over j of cost[i, j] - v_j,     u_i + v_j <= cost[i, j],                          (2)
 
-start from any v. Rows whose cheapest column is free take it, and only the others search for a path,
+start from any v. Rows whose cheapest column is free take it, and only other rows search for a path,
 so the search is short if v is close to the optimal prices. The price of a column that no row takes
 must stay 0, so v starts at 0 if there are more columns than rows.
 
@@ -80,10 +80,10 @@ def _augment(start, cost, v, column_of, row_of, distance, before, columns):
         i = row_of[j]
         base = least - (cost[i, j] - v[j])
         for k in range(done, n):
-            other = columns[k]
-            length = base + cost[i, other] - v[other]
-            if length < distance[other]:
-                distance[other], before[other] = length, i
+            column = columns[k]
+            length = base + cost[i, column] - v[column]
+            if length < distance[column]:
+                distance[column], before[column] = length, i
     for k in range(done):
         v[columns[k]] += distance[columns[k]] - least
     while True:

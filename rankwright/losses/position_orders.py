@@ -33,15 +33,15 @@ and j anywhere between (c_j - c_{j+1}) times their scores: `sorted_prices` start
 
 **Reciprocal rank** (`by_first_relevant`): the metric depends only on the rank f of the first
 relevant document. Given f, the best f - 1 irrelevant documents come first, then the best relevant
-one, then the others, each part in order of score. All f up to the cut-off are tried.
+one, then the remaining documents, each part in order of score. All f up to the cut-off are tried.
 
 **Groups** (`by_groups`, `by_seats`): at most ``limit`` documents of each group in the first ranks,
 also by assignment ((33) of `le2007dorm`).
 
 **Equal scores**: documents come in order of (score, gain, group). Documents with equal scores take
-the ranks that they have together in this order, which is a worst order too: the lowest gain comes
-first. `mean_over_equals` averages c over documents with equal score, gain and group, so that the
-gradient does not depend on the order of the rows.
+their ranks in this order, which is a worst order too: the lowest gain is first. `mean_over_equals`
+averages c over documents with equal score, gain and group, so that the gradient does not depend on
+the order of the rows.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def mean_over_equals(order, first_key, second_key, worth, out):
 def mean_within_groups(order, first_key, second_key, group, limit, top, c, out):
     """Write c of each document in the best order with ``limit`` documents of a group in ``top``.
 
-    Documents come from the best to the worst. Documents of one group with equal keys share the
-    places that the group has left, and all with equal keys share the ranks that come next.
+    ``order`` has the best document first. Documents of one group with equal keys share the
+    remaining places of the group, and all with equal keys share the next ranks.
     """
     n_groups = group.max() + 1
     left, tied = np.full(n_groups, limit), np.zeros(n_groups, np.int64)
@@ -169,24 +169,24 @@ def by_first_relevant(v, b, cut, scale, c):
     Documents with a gain are relevant, and f is the rank of the first one, from 1.
     """
     n = len(v)
-    others = 0
+    irrelevant = 0
     for i in range(n):
-        others += not b[i] > 0.0
+        irrelevant += not b[i] > 0.0
     position, best, best_lead = np.empty(n, np.int64), -np.inf, 0
-    for lead in range(min(cut, others) + 1):
-        _lead_with_others(lead, cut, b, position)
+    for lead in range(min(cut, irrelevant) + 1):
+        _lead_with_irrelevant(lead, cut, b, position)
         total = -scale / (lead + 1) if lead < cut else 0.0
         for i in range(n):
             total += c[position[i]] * v[i]
         if total > best:
             best, best_lead = total, lead
-    _lead_with_others(best_lead, cut, b, position)
+    _lead_with_irrelevant(best_lead, cut, b, position)
     return position
 
 
 @kernel
-def _lead_with_others(lead, cut, b, position):
-    """Put irrelevant documents on ``lead`` ranks, then (within cut) a relevant one, then others."""
+def _lead_with_irrelevant(lead, cut, b, position):
+    """Put irrelevant documents on ``lead`` ranks, then (within cut) a relevant one."""
     led, is_placed, rank = 0, lead >= cut, lead + (lead < cut)
     for i in range(len(b)):
         relevant = b[i] > 0.0
@@ -228,12 +228,12 @@ def by_groups(v, b, group, top, a, c):
     """
     n_groups = group.max() + 1
     cost, cheapest = np.full((top, n_groups), FORBIDDEN), np.full((top, n_groups), -1)
-    here = metric_costs(v, b, a, c, top)
+    costs = metric_costs(v, b, a, c, top)
     for i in range(len(v)):
         g = group[i]
         for j in range(top):
-            if cheapest[j, g] < 0 or here[i, j] < cost[j, g]:
-                cost[j, g], cheapest[j, g] = here[i, j], i
+            if cheapest[j, g] < 0 or costs[i, j] < cost[j, g]:
+                cost[j, g], cheapest[j, g] = costs[i, j], i
     group_of = by_assignment(cost, np.zeros(n_groups))
     position = np.full(len(v), -1)
     for j in range(top):
@@ -246,7 +246,8 @@ def by_seats(v, b, group, limit, top, a, c):
     """Return the ranks that solve (1) with ``limit`` documents of each group in ``top`` ranks.
 
     A group of m documents has m - limit seats beyond the ranks that only its documents may take.
-    The other seats there are open to all. All seats are taken, so no group exceeds its limit.
+    All documents may take the seats that remain. All seats are taken, so no group exceeds its
+    limit.
     """
     n = len(v)
     size = np.zeros(group.max() + 1, np.int64)
@@ -282,7 +283,7 @@ def by_classes(v, b, kind, cut, a, c):
         gain[k] = b[member[k, 0]]
         for i in range(min(size[k], m)):
             score[k, i] = v[member[k, i]]
-    last = 0  # the largest class is not counted: it has the ranks that the others leave
+    last = 0  # the largest class is not counted: it fills the ranks that remain
     for k in range(1, kinds):
         last = k if size[k] > size[last] else last
     stride, states = np.zeros(kinds, np.int64), 1
@@ -334,20 +335,20 @@ def _extend(t, score, gain, a, c, size, stride, last, old, new, choice):
     while total >= 0:
         count[last] = t - total
         if count[last] <= size[last]:
-            best, taken = -np.inf, 0
+            best, best_kind = -np.inf, 0
             for k in range(len(gain)):
                 if count[k] > 0:
-                    here = old[index - stride[k]] + c * score[k, count[k] - 1] - a * gain[k]
-                    if here > best:
-                        best, taken = here, k
-            new[index], choice[index] = best, taken
+                    sum_k = old[index - stride[k]] + c * score[k, count[k] - 1] - a * gain[k]
+                    if sum_k > best:
+                        best, best_kind = sum_k, k
+            new[index], choice[index] = best, best_kind
         count[last] = 0
         total, index = _next(count, total, size, stride, last, t, index)
 
 
 @kernel
 def _best_head(m, change, member, size, stride, last, worth):
-    """Return the number of documents of each class in the first m ranks; (3) adds the others."""
+    """Return the number of documents of each class in the first m ranks, by (2) and (3)."""
     kinds = len(size)
     above = _numbers_above(member, size)
     count, best_count = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
@@ -356,15 +357,15 @@ def _best_head(m, change, member, size, stride, last, worth):
     while total >= 0:
         count[last] = m - total
         if count[last] <= size[last]:
-            here = worth[index]
+            value = worth[index]
             for k in range(kinds):
                 for i in range(count[k]):
                     x = 0  # documents of the head with a higher score
-                    for other in range(kinds):
-                        x += min(above[k, i, other], count[other])
-                    here += change[x, member[k, i]]
-            if here > best:
-                best = here
+                    for h in range(kinds):
+                        x += min(above[k, i, h], count[h])
+                    value += change[x, member[k, i]]
+            if value > best:
+                best = value
                 copy_values(count, best_count)
         count[last] = 0
         total, index = _next(count, total, size, stride, last, m, index)
@@ -377,12 +378,12 @@ def _numbers_above(member, size):
     kinds, m = member.shape
     above = np.zeros((kinds, m, kinds), np.int64)
     for k in range(kinds):
-        for other in range(kinds):
+        for h in range(kinds):
             x = 0
             for i in range(min(size[k], m)):
-                while x < min(size[other], m) and member[other, x] < member[k, i]:
+                while x < min(size[h], m) and member[h, x] < member[k, i]:
                     x += 1
-                above[k, i, other] = x
+                above[k, i, h] = x
     return above
 
 

@@ -32,8 +32,8 @@ reference, the best such order by grades, once, and the worst one for each gradi
 j, instead of a metric (section 3.4). The reference is the cheapest order, and C(pi) - C(reference)
 replaces the loss of the metric.
 
-**Weights**: documents have whole ranks. Those of weight 0 are left out, and all others count alike.
-**Curvature**: L has none. The range of c replaces it, so that no step of boosting exceeds 1.
+**Weights**: documents have whole ranks. Documents of weight 0 are left out; all other weights count
+alike. **Curvature**: L has none. The range of c replaces it, so that no step of boosting exceeds 1.
 """
 
 from __future__ import annotations
@@ -110,16 +110,16 @@ def _position_svm(queries, indptr, s, lists, groups, topics, costs, value, grad,
         else:
             if topics is not None:
                 lowest = 0.0  # of documents without a rank
-                position = _taken(topics.position[lo:hi], order)
+                position = _in_order(topics.position[lo:hi], order)
             elif groups is not None:
                 lowest = 0.0
-                group = _taken(groups.group[lo:hi], order)
+                group = _in_order(groups.group[lo:hi], order)
                 position = _order_within_groups(groups.limit, group, v, b, lists.cut[q], a, c)
             else:
                 position = _order_without_limits(q, order, kind, v, b, lists, a, c)
             lost -= _metric(lists.method[q] == FIRST, position, a, b, lost)
         value[q] = lost
-        worth = b  # of the rank of each document
+        worth = b  # reuses the memory: c at the rank of each document
         for k in range(n):
             worth[k] = c[position[k]] if position[k] >= 0 else 0.0
         mean_over_equals(order, scores, kind, worth, gradient)
@@ -133,10 +133,11 @@ def _position_svm(queries, indptr, s, lists, groups, topics, costs, value, grad,
 
 
 @kernel
-def _taken(values, places):
-    taken = np.empty(len(places), np.int64)
-    take(values, places, taken)
-    return taken
+def _in_order(values, order):
+    """Return the values of the documents ``order``."""
+    ordered = np.empty(len(order), np.int64)
+    take(values, order, ordered)
+    return ordered
 
 
 @kernel
@@ -148,7 +149,7 @@ def _order_without_limits(q, order, kind, v, b, lists, a, c):
     if method == FIRST:
         position = by_first_relevant(v, b, cut, lists.best[q], c)
     elif method == CLASSES:
-        position = by_classes(v, b, _taken(kind, order), cut, a, c)
+        position = by_classes(v, b, _in_order(kind, order), cut, a, c)
     else:
         position = by_assignment(metric_costs(v, b, a, c, len(v)), sorted_prices(v, c))
     sort_ranks_of_ties(v, position)
@@ -294,7 +295,7 @@ class PositionSVM(KernelLoss):
     def check(self) -> None:
         """Raise for a limit per group together with costs."""
         if self.per_group is not None and self.cost is not None:
-            raise UsageError("per_group and cost cannot be combined; give one of them.")
+            raise UsageError("per_group and cost cannot be combined. Leave one of the two out.")
 
     def terms(self, data: RankingData) -> tuple[Any, ...]:
         """Return `Lists`, `Groups` or None, `Topics` or None, and `Costs` or None."""

@@ -46,16 +46,16 @@ def best_order(worth: F64, sizes: I64, topics: F64, limit: int) -> I64:
     k, top = worth.shape
     if top == 0:
         return np.empty(0, np.int64)
-    rank_taken = kron(np.ones((1, k)), eye_array(top))  # for variables class by class
-    class_taken = kron(eye_array(k), np.ones((1, top)))
-    rows = vstack([rank_taken, class_taken, csr_array(topics.T) @ class_taken])
+    each_rank = kron(np.ones((1, k)), eye_array(top))  # for variables class by class
+    each_class = kron(eye_array(k), np.ones((1, top)))
+    rows = vstack([each_rank, each_class, csr_array(topics.T) @ each_class])
     lower = np.append(np.ones(top), np.full(k + topics.shape[1], -np.inf))
     upper = np.concatenate([np.ones(top), sizes, np.full(topics.shape[1], float(limit))])
     largest = np.abs(worth).max()
     # HiGHS stops at an absolute gap of 1e-6: 1e-10 of the largest worth.
     scale = 1e4 / largest if largest > 0.0 else 1.0
-    taken = _solve(-scale * worth.ravel(), rows, lower, upper, np.ones(k * top))
-    order: I64 = taken.reshape(k, top).argmax(axis=0)
+    solution = _solve(-scale * worth.ravel(), rows, lower, upper, np.ones(k * top))
+    order: I64 = solution.reshape(k, top).argmax(axis=0)
     return order
 
 
