@@ -28,6 +28,7 @@ from numba import config, errors, float64
 
 from rankwright.core import team as one_member
 from rankwright.core.jit import is_kernel
+from rankwright.core.order import sort_query
 from rankwright.core.team import LANES, Lanes
 from rankwright.core.types import I64, AnyArray
 from rankwright.errors import IncompatibleError, MissingExtraError
@@ -249,11 +250,14 @@ def allocates(one: Any) -> bool:
 
 
 def shares_queries(one: Any) -> bool:
-    """Return whether a kernel divides the documents of a query among the threads of a team."""
-    return "shared_range" in _names_used(one)
+    """Return whether a kernel divides the documents of a query among the threads of a team.
+
+    A kernel that only sorts by `sort_query` does not: that sorts for one thread, too.
+    """
+    return "shared_range" in _names_used(one, without=sort_query)
 
 
-def _names_used(one: Any) -> set[str]:
+def _names_used(one: Any, without: Any = None) -> set[str]:
     """Return the names that a kernel, and the kernels that it calls, use."""
     names: set[str] = set()
     seen, left = {one}, [one]
@@ -263,7 +267,7 @@ def _names_used(one: Any) -> set[str]:
         names |= local
         values = [function.__globals__.get(name) for name in local]
         called = {value for value in values if is_kernel(value)}
-        left += called - seen - set(_SCRATCH)
+        left += called - seen - {without, *_SCRATCH}
         seen |= called
     return names
 

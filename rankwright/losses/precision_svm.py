@@ -3,41 +3,41 @@
     L(s) = max over sets T of n documents of  sum_{i in T} s_i - sum_i r_i s_i + P@n(best) - P@n(T)
                                                                                                 (1)
 
-(`joachims2005svmperf`, Prec@k): T holds the n documents of the largest s_i - [relevant]/n. r is the
-best choice of n documents, relevant ones first, equal ones sharing the places; so the loss does not
-change with the level of the scores, as it does where r marks all relevant documents, however many.
-It is `position_svm` for p@n with c = a, on grades cut to relevant or not.
+(`joachims2005svmperf`, Prec@k): T has the n documents with the largest s_i - [relevant]/n. r is the
+best choice of n documents: relevant ones first, and equal ones share the places. So the loss does
+not change with the level of the scores, which it would if r marked all relevant documents. It is
+`position_svm` for p@n with c = a, and the grades are 0 and 1.
 
-Of a list of n documents or fewer every order has the same precision at n. Such a list counts by the
-precision at its number of relevant documents, where precision and recall are equal.
+In a list of n documents or fewer, every order has the same precision at n. Such a list counts by
+the precision at its number of relevant documents, at which precision and recall are equal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from rankwright.core.parameters import Count, Part, Positive, check_parameters
-from rankwright.core.types import F64, I64, BoundLoss, Traits
+from rankwright.core.parameters import Count, Positive, check_parameters
+from rankwright.core.types import F64, I64, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.old_base import document_weight
+from rankwright.losses.base import BoundKernel, KernelLoss, document_weight
 from rankwright.losses.position_svm import PositionSVM
 from rankwright.metrics.p import Precision
 from rankwright.metrics.ranked import Judged
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PrecisionSVM(Part):
-    """A convex bound on what precision at n loses.
+class PrecisionSVM(KernelLoss):
+    """A convex bound on the loss of precision at n.
 
     Parameters
     ----------
     n : int
-        Ranks that count; of a list of n documents or fewer as many as it has relevant ones.
+        Number of ranks that count; for a list of n documents or fewer, its number of relevant
+        documents.
     min_grade : float
-        Documents of this grade or higher are relevant.
+        Lowest grade of relevant documents.
 
     Examples
     --------
@@ -49,9 +49,9 @@ class PrecisionSVM(Part):
     n: Count = 10
     min_grade: Positive = 1.0
 
-    traits: ClassVar[Traits] = Traits(smooth=False, convex=True)
+    traits = Traits(smooth=False, convex=True)
 
-    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundKernel:
         """Prepare the loss for one data set."""
         check_parameters(self)
         relevant = data._replace(y=(data.y >= self.min_grade).astype(np.float64))
@@ -66,7 +66,7 @@ class PrecisionSVM(Part):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class _PrecisionByQuery(Precision):
-    """Precision at a number of ranks of each query's own."""
+    """Precision at a number of ranks that depends on the query."""
 
     ranks: I64 = field(compare=False)  # an array has no hash
 

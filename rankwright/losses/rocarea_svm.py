@@ -2,7 +2,7 @@
 
     L(s) = sum over g_i > g_j of (margin - s_i + s_j)_+  /  number of such pairs                (1)
 
-(`joachims2005svmperf`, ROCArea): with two grades the number is relevant x others. It is
+(`joachims2005svmperf`, ROCArea). With two grades, the number of pairs is relevant x others. This is
 `pair_hinge` with ``form="hinge"`` and ``pairs="query"``, under the name of its metric.
 """
 
@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwright.core.parameters import Part, Positive, check_parameters
-from rankwright.core.types import BoundLoss, Traits
+from rankwright.core.parameters import Positive, check_parameters
+from rankwright.core.types import Traits
 from rankwright.data.ranking_data import RankingData
+from rankwright.losses.base import BoundKernel, KernelLoss
 from rankwright.losses.pair_hinge import PairHinge
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ROCAreaSVM(Part):
+class ROCAreaSVM(KernelLoss):
     """A convex bound on the share of pairs in the wrong order.
 
     Parameters
     ----------
     margin : float
-        How far a better document is to lead a worse one.
+        Difference of scores that a better document should have to a worse one.
 
     Examples
     --------
@@ -34,15 +35,9 @@ class ROCAreaSVM(Part):
 
     margin: Positive = 1.0
 
-    @property
-    def traits(self) -> Traits:
-        """What the loss can do."""
-        return self._pairs().traits
+    traits = Traits(smooth=False, convex=True)
 
-    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
+    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundKernel:
         """Prepare the loss for one data set."""
         check_parameters(self)
-        return self._pairs().bind(data, n_jobs=n_jobs)
-
-    def _pairs(self) -> PairHinge:
-        return PairHinge(form="hinge", pairs="query", margin=self.margin)
+        return PairHinge("hinge", self.margin, pairs="query").bind(data, n_jobs=n_jobs)

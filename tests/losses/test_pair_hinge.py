@@ -56,11 +56,11 @@ def test_at_the_kink_a_pair_has_gradient_zero(form):
     assert not curv.any()
 
 
-def test_only_the_squared_hinge_is_smooth_and_has_a_hessian():
+def test_only_the_squared_hinge_is_smooth_and_has_a_kernel_for_hessian_products():
     assert PairHinge().traits.smooth
-    assert PairHinge().traits.hess_vec
+    assert PairHinge().hessian is not None
     assert not PairHinge(form="hinge").traits.smooth
-    assert not PairHinge(form="hinge").traits.hess_vec
+    assert PairHinge(form="hinge").hessian is None
 
 
 def test_the_hessian_of_two_pairs_is_written_out():

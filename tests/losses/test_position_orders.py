@@ -1,7 +1,6 @@
 """The worst order by classes and by the first relevant document, against all assignments."""
 
 from itertools import permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,13 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from rankwright.losses.position_orders import (
-    ASSIGN,
-    CLASSES,
     by_classes,
     by_first_relevant,
-    n_states,
-    share,
-    size_of_workspace,
+    mean_over_equals,
+    sort_ranks_of_ties,
+    sorted_documents,
 )
 
 
@@ -31,18 +28,22 @@ from rankwright.losses.position_orders import (
 )
 def test_classes_reach_the_value_of_the_assignment(n, kinds, cut, tied, seed):
     rng = np.random.default_rng(seed)
-    s = rng.normal(size=n).round(0 if tied else 9)
-    kind, gain = rng.integers(0, kinds, n), np.sort(rng.random(kinds))
+    v = np.sort(rng.normal(size=n).round(0 if tied else 9))[::-1].copy()
+    _, kind = np.unique(rng.integers(0, kinds, n), return_inverse=True)
+    b = np.sort(rng.random(kinds))[kind]
     a, c = np.append(rng.random(min(cut, n)), np.zeros(max(n - cut, 0))), 1 / np.arange(2.0, n + 2)
-    states, _ = n_states(np.bincount(kind, minlength=kinds), min(cut, n))
-    worth, choice = np.empty((2, states)), np.empty((min(cut, n) + 1, states), np.int8)
-    position = np.empty(n, np.int64)
-    order = np.argsort(-s, kind="stable")
-    by_classes(order, s, kind, gain, cut, a, c, worth, choice, position)
+    a = np.sort(a)[::-1].copy()
+    position = by_classes(v, b, kind, cut, a, c)
     assert sorted(position.tolist()) == list(range(n))
-    value = np.outer(s, c) - np.outer(gain[kind], a)
-    best = value[linear_sum_assignment(value, maximize=True)].sum()
-    assert value[np.arange(n), position].sum() == pytest.approx(best, abs=1e-9)
+    worth = np.outer(v, c) - np.outer(b, a)
+    best = worth[linear_sum_assignment(worth, maximize=True)].sum()
+    assert worth[np.arange(n), position].sum() == pytest.approx(best, abs=1e-9)
+    order = sorted_documents(v, kind)
+    v, b, position = v[order], b[order], position[order]
+    sort_ranks_of_ties(v, position)  # an order as bad, the lowest gain first
+    worth = np.outer(v, c) - np.outer(b, a)
+    assert worth[np.arange(n), position].sum() == pytest.approx(best, abs=1e-9)
+    assert (np.diff(position)[np.diff(v) == 0] > 0).all()
 
 
 @each("cut", [1, 3, 10])
@@ -50,36 +51,23 @@ def test_classes_reach_the_value_of_the_assignment(n, kinds, cut, tied, seed):
 def test_the_first_relevant_document_is_put_where_it_hurts_most(seed, cut):
     rng = np.random.default_rng(seed)
     n = 6
-    s, c, relevant = rng.normal(size=n), 1 / np.arange(2.0, n + 2), rng.random(n) < 0.5
+    v, c = np.sort(rng.normal(size=n))[::-1].copy(), 1 / np.arange(2.0, n + 2)
+    relevant = rng.random(n) < 0.5
     relevant[0] = True
 
     def value(order):
         first = 1 + min(rank for rank, i in enumerate(order) if relevant[i])
-        return sum(c[j] * s[i] for j, i in enumerate(order)) - (1 / first if first <= cut else 0)
+        return sum(c[j] * v[i] for j, i in enumerate(order)) - (1 / first if first <= cut else 0)
 
-    position = np.empty(n, np.int64)
-    by_first_relevant(np.argsort(-s), s, relevant, cut, 1.0, c, position)
+    position = by_first_relevant(v, relevant.astype(float), cut, 1.0, c)
     best = max(map(value, permutations(range(n))))
     assert value(np.argsort(position)) == pytest.approx(best, abs=1e-12)
 
 
-def test_documents_that_could_trade_places_share_what_their_ranks_are_worth():
-    s, kind = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 0])
-    a, c = np.array([1.0, 1.0, 0.5, 0.0]), np.array([8.0, 4.0, 2.0, 1.0])
+def test_documents_of_equal_score_are_sorted_by_gain_and_share_the_mean_of_their_ranks():
+    s, kind = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1, 0, 0, 1])
+    order = sorted_documents(s, kind)
+    assert order.tolist() == [2, 0, 3, 1]
     out = np.empty(4)
-    share(np.arange(4), s, kind, a, c, np.array([0, 1, 2, 3]), out)
-    # Ranks 1 and 2 are alike, so document 0 has (8 + 4) / 2; the two of kind 1 have the rest.
-    assert out.tolist() == [6.0, 4.0, 4.0, 1.0]
-
-
-def test_the_workspace_is_for_the_largest_query_of_classes_alone():
-    kind = np.array([0, 0, 1, 0, 1, 2, 0, 1, 2, 3])
-    method = np.array([CLASSES, CLASSES, ASSIGN])
-    lists = SimpleNamespace(
-        method=method, kind=kind, begin=np.array([0, 3, 6, 10]), cut=np.array([9, 2, 9])
-    )
-    # At each cut a state says how many documents of each class stand in the first ranks.
-    larger = max(n_states(np.array([2, 1]), 3)[0], n_states(np.array([1, 1, 1]), 2)[0])
-    assert size_of_workspace(lists) == (larger, 3)
-    lists.method = np.full(3, ASSIGN)
-    assert size_of_workspace(lists) == (1, 0)
+    mean_over_equals(order, s, kind, np.array([8.0, 4.0, 2.0, 1.0]), out)
+    assert out.tolist() == [3.0, 1.0, 8.0, 3.0]

@@ -313,16 +313,15 @@ def test_overlapping_topics_are_convex_and_an_upper_bound():
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT leaves nothing to compile")
-def test_methods_that_no_query_uses_are_not_compiled(tmp_path):
+def test_searches_that_the_parameters_exclude_are_not_compiled(tmp_path):
     code = """
 import numpy as np
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.position_svm import PositionSVM
-from rankwright.losses import position_orders, topic_search
+from rankwright.losses import position_orders, position_svm
 data = RankingData.from_arrays(np.zeros((4, 1)), [0.0, 1.0, 0.0, 2.0], qid=[1, 1, 2, 2])
-PositionSVM("ndcg@10").bind(data).value(np.zeros(4))
-print(len(position_orders.by_classes.signatures), len(position_orders._costliest.signatures))
-print(len(topic_search.search_topics.signatures), len(position_orders._sort_by_lead.signatures))
+position_svm.PositionSVM("ndcg@10").bind(data).value(np.zeros(4))
+print(len(position_orders.by_classes.signatures), len(position_svm._costliest_order.signatures))
+print(len(position_orders.by_groups.signatures), len(position_orders.by_seats.signatures))
 """
     cache = {"RANKWRIGHT_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", code]

@@ -68,15 +68,32 @@ def position_svm(loss, s, y, w, **_):
 
 
 def of_query(loss, s, y):
-    n = len(y)
-    orders = list(permutations(range(n)))
-    c = rank_decay(loss.decay, n)
+    c = rank_decay(loss.decay, len(y))
     ideal = measured(loss.metric, sorted(y)[::-1])
-    value, gradient = worst(
-        s, c, orders, [ideal - measured(loss.metric, y[list(o)]) for o in orders]
-    )
+    value, gradient = first_worst(s, y, c, lambda grades: ideal - measured(loss.metric, grades))
     cref = np.mean([at_ranks(o, c) for o in reference_orders(y, s, loss.ties)], axis=0)
     return value - cref @ s, gradient - cref
+
+
+def first_worst(s, y, c, lost):
+    """The largest sum_i s_i c_i + loss, and c in the first of the worst orders.
+
+    Orders begin with the highest scores, equal scores with the lowest grade. Documents of equal
+    score share the mean of their c if no order changes the loss when they are swapped.
+    """
+    orders = [list(o) for o in permutations(np.lexsort((y, -s)).tolist())]
+    values = np.array([at_ranks(o, c) @ s + lost(y[o]) for o in orders])
+    weights = at_ranks(orders[np.argmax(values > values.max() - 1e-9)], c)
+
+    def alike(i, j):
+        swap = {i: j, j: i}
+        return s[i] == s[j] and all(
+            lost(y[o]) == lost(y[[swap.get(k, k) for k in o]]) for o in orders
+        )
+
+    n = range(len(y))
+    equals = [[j for j in n if i == j or alike(i, j)] for i in n]
+    return values.max(), np.array([weights[together].mean() for together in equals])
 
 
 def precision_svm(loss, s, y, w, **_):
@@ -87,9 +104,10 @@ def precision_svm(loss, s, y, w, **_):
         return 0.0, grad
     n = loss.n if loss.n < len(kept) else int(relevant.sum())
     c = np.append(np.ones(n), np.zeros(len(kept) - n))
-    orders = list(permutations(range(len(kept))))
-    losses = [(min(n, relevant.sum()) - relevant[list(o[:n])].sum()) / n for o in orders]
-    value, gradient = worst(s[kept], c, orders, losses)
+    most = min(n, relevant.sum())
+    value, gradient = first_worst(
+        s[kept], relevant, c, lambda grades: (most - grades[:n].sum()) / n
+    )
     references = reference_orders(relevant, s[kept], "mean")
     cref = np.mean([at_ranks(o, c) for o in references], axis=0)
     grad[kept] = gradient - cref
