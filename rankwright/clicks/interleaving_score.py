@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright.clicks.figures import add_legend, import_matplotlib, line_style, new_axes
-from rankwright.clicks.interleaving import Method, method_of
+from rankwright.clicks.interleaving import InterleavingMethod, method_of
 from rankwright.clicks.sequential_test import (
     MeanTest,
     SignTest,
@@ -251,7 +251,7 @@ class _Sessions(NamedTuple):
     """What is needed of the sessions of a log, in order of time."""
 
     interleaving: Interleaving
-    method: Method
+    method: InterleavingMethod
     credits: F64
     outcomes: F64  # (pairs, sessions)
     weight: F64
