@@ -19,8 +19,8 @@ import numpy as np
 from scipy.stats import norm
 
 from rankwright.clicks.figures import import_matplotlib, line_style, new_axes, plain_axes
+from rankwright.clicks.pairs import check_log, sums_of
 from rankwright.clicks.propensity import estimate_propensity
-from rankwright.clicks.sessions import check_log, sums_of
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickCounts, ClickLog
 from rankwright.errors import DataError, counted, quoted
