@@ -69,7 +69,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from rankwright import registry
-from rankwright.clicks.simulation import scores_of
+from rankwright.clicks.simulation import log_of_lists, scores_of
 from rankwright.core.dtypes import as_float_vector
 from rankwright.core.order import ranking
 from rankwright.core.parameters import (
@@ -82,7 +82,7 @@ from rankwright.core.parameters import (
     unknown_parameter,
 )
 from rankwright.core.types import F64, I64, AnyArray
-from rankwright.data.click_log import ClickLog, Interleaving, codes_of_ids
+from rankwright.data.click_log import ClickLog, Interleaving
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 
@@ -787,22 +787,13 @@ def interleave(
     documents, teams, credit = (np.concatenate(parts) for parts in zip(*lists, strict=True))
     query = np.repeat(queries, sessions).astype(np.int32)
     sizes = np.array([len(shown) for shown, _, _ in lists])
-    indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    row = documents.astype(np.int64) + np.repeat(data.indptr[query], sizes)
-    ids = np.arange(data.n_documents) if data.doc_id is None else data.doc_id
-    code, names = codes_of_ids(ids)
-    position = np.arange(len(row)) - np.repeat(indptr[:-1], sizes) + 1
-    return ClickLog(
-        indptr=indptr,
+    return log_of_lists(
+        data,
+        documents.astype(np.int64) + np.repeat(data.indptr[query], sizes),
+        sizes,
         query=query,
-        document=code[row],
-        position=position.astype(np.int32),
-        click=np.zeros(len(row), bool),
-        query_ids=data.qid,
-        document_ids=names,
         time=np.tile(np.arange(sessions), len(queries)),
-        features=data,
-        row=row,
+        click=np.zeros(len(documents), bool),
         team=teams,
         credit=credit if credit.shape[1] else None,
         interleaving=Interleaving(chosen.name, tuple(named), chosen.get_params()),
