@@ -152,13 +152,13 @@ def debias(
     check_choice("method", method, METHODS)
     check_choice("unit", unit, UNITS)
     rows = click_rows(clicks)
-    known = known_propensity(propensity, rows, n_jobs=n_jobs)
+    propensity = known_propensity(propensity, rows, n_jobs=n_jobs)
     if unit == "session":
         lists = clicks.to_ranking_data("session") if isinstance(clicks, ClickLog) else rows
-        return _weighted_lists(lists, known, clip, both_sides)
+        return _weighted_lists(lists, propensity, clip, both_sides)
     if both_sides:
         raise UsageError("both_sides=True needs unit='session'.")
-    documents = _Documents(rows, known, clip)
+    documents = _Documents(rows, propensity, clip)
     if method == "ips":
         if unshown:
             raise UsageError("unshown=True needs method='posterior', which has a regression.")
@@ -436,29 +436,24 @@ def _with_unshown(
     rows = np.flatnonzero(unseen & asked[table.query_of_row()])
     if not len(rows):
         return shown
-    every = np.ones(len(documents.first), bool)
-    rest = RankingData.from_arrays(
-        table.X[rows],
-        documents.predict(table.X[rows], every, n_jobs),
-        qid=table.qid[table.query_of_row()[rows]],
-        doc_id=None if table.doc_id is None else table.doc_id[rows],
-        feature_names=table.feature_names,
-        categories=table.categories,
-    )
+    everything = np.ones(len(documents.first), bool)
     strength = documents.strength
     if weighted:
         weight = strength / (strength + documents.exposure).mean()
     else:
         shown = shown._replace(sample_weight=np.ones(shown.n_documents))
         weight = strength / (strength + documents.exposure.mean())
-    rest = rest._replace(sample_weight=np.full(rest.n_documents, weight))
-    return _joined(shown, rest)
-
-
-def _joined(shown: RankingData, rest: RankingData) -> RankingData:
-    """Return the documents of both, query by query."""
-    both = concatenate([shown, rest], shared_ids=True)
-    return RankingData.from_arrays(
+    unshown = RankingData.from_arrays(
+        table.X[rows],
+        documents.predict(table.X[rows], everything, n_jobs),
+        qid=table.qid[table.query_of_row()[rows]],
+        sample_weight=np.full(len(rows), weight),
+        doc_id=None if table.doc_id is None else table.doc_id[rows],
+        feature_names=table.feature_names,
+        categories=table.categories,
+    )
+    both = concatenate([shown, unshown], shared_ids=True)
+    return RankingData.from_arrays(  # query by query
         both.X,
         both.y,
         qid=both.qid.astype(str)[both.query_of_row()],
@@ -477,20 +472,20 @@ def _weighted_lists(
         raise UsageError("unit='session' does not support offsets; use unit='document'.")
     if not np.isin(lists.y, (0.0, 1.0)).all():
         raise DataError("unit='session' needs grades 0 and 1: 1 for a click.")
-    known = propensity if clip is None else propensity.clipped(clip)
+    if clip is not None:
+        propensity = propensity.clipped(clip)
     assert lists.position is not None
-    examination, _ = known.at(lists.position)
-    impressions = np.repeat(
-        np.ones(lists.n_queries) if lists.query_weight is None else lists.query_weight, lists.sizes
-    )
-    without = np.ones(known.n_positions)
+    examination, _ = propensity.at(lists.position)
+    unclicked = np.ones(lists.n_documents)  # t of (7)
     if both_sides:
-        place = lists.position.astype(np.int64) - 1
-        shown = np.bincount(place, impressions, known.n_positions)
-        clicked = np.bincount(place, impressions * lists.y, known.n_positions)
+        place, n = lists.position.astype(np.int64) - 1, propensity.n_positions
+        weight = lists.query_weight
+        impressions = np.repeat(np.ones(lists.n_queries) if weight is None else weight, lists.sizes)
+        shown = np.bincount(place, impressions, n)
+        clicked = np.bincount(place, impressions * lists.y, n)
         rate = clicked / np.where(shown > 0.0, shown, 1.0)
-        relevant = np.minimum(rate / known.examination, 1.0 - _LOWEST_UNCLICKED)
-        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LOWEST_UNCLICKED)  # (7)
-    side = without[lists.position.astype(np.int64) - 1]
-    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (6)
+        relevant = np.minimum(rate / propensity.examination, 1.0 - _LOWEST_UNCLICKED)
+        t = np.maximum((1.0 - rate) / (1.0 - relevant), _LOWEST_UNCLICKED)  # (7)
+        unclicked = t[place]
+    weight = 1.0 / np.where(lists.y > 0.0, examination, unclicked)  # (6)
     return lists._replace(sample_weight=weight * document_weight(lists), position=None)
