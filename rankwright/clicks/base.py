@@ -6,8 +6,8 @@ given the clicks above. With the weights w of sessions, the observed clicks c an
     log_likelihood  = 1/N sum w ln P(C_r = c_r | clicks above)                                   (1)
     perplexity at r = 2^(-mean of log2 P(C_r = c_r)), P not given the clicks above               (2)
 
-where the mean in (2) is over the sessions with position r, and the perplexity of a log is the mean
-over its positions [chuklin2015click]. A model without information has a perplexity of 2, a perfect
+The mean in (2) is over the sessions with position r, and the perplexity of a log is the mean over
+its positions [chuklin2015click]. A model without information has a perplexity of 2, a perfect
 model of 1. The conditional perplexity uses the probabilities of (1) in (2).
 
 A parameter is a probability. With a successes and b failures, which are expected numbers if they
@@ -103,7 +103,7 @@ class ClickModel(ABC):
 
     name: ClassVar[str]
     of_pairs: ClassVar[tuple[str, ...]]
-    """Parameters that belong to (query, document) pairs; the others belong to positions."""
+    """Parameters that belong to (query, document) pairs; further ones belong to positions."""
 
     smoothing: float
     n_jobs: int | None
@@ -129,7 +129,7 @@ class ClickModel(ABC):
         Parameters
         ----------
         conditional
-            Whether the probability is given the clicks above in the same session.
+            Whether to condition on the clicks above in the same session.
         """
         return self._probabilities(log, self._pairs_of(log), conditional=conditional)
 
@@ -145,15 +145,16 @@ class ClickModel(ABC):
         if impressions == 0.0:
             raise DataError("the log has no impressions to evaluate a click model on.")
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            given, alone = (  # sums of log-likelihoods by position
+            sums = [  # of log-likelihoods by position
                 np.bincount(log.position, weight * np.log(np.where(log.click, p, 1.0 - p)))[1:]
                 for p in probabilities
-            )
-            conditional, marginal = np.exp(-given / shown), np.exp(-alone / shown)  # (2)
+            ]
+            conditional, marginal = (np.exp(-values / shown) for values in sums)  # (2)
+        log_likelihood = float(sums[0].sum())
         sessions = float(log.n_sessions if log.weight is None else log.weight.sum())
         return ClickScores(
-            log_likelihood=float(given.sum() / impressions),  # (1)
-            session_log_likelihood=float(given.sum() / sessions),
+            log_likelihood=log_likelihood / impressions,  # (1)
+            session_log_likelihood=log_likelihood / sessions,
             perplexity=float(np.nanmean(marginal)),
             conditional_perplexity=float(np.nanmean(conditional)),
             perplexity_by_position=marginal,

@@ -3,8 +3,8 @@
 The user examines the first document. An examined document is clicked with the probability alpha_u,
 its attractiveness for the query (u is the pair of both). After a click the user is satisfied,
 S = 1, with the probability sigma. The next document is examined with the probability ``after_skip``
-if there was no click and ``after_click`` if there was one. Nothing is examined below a document
-that is not examined.
+after a skip and ``after_click`` after a click. Nothing is examined below a document that is not
+examined.
 
     cascade   after_skip 1       after_click 0                       [craswell2008experimental]  (1)
     DCM       after_skip 1       after_click lambda_r                [guo2009efficient]          (2)
@@ -30,8 +30,8 @@ of no click from r on if r is examined (1 behind the end of the list),
 
 From B follow the probabilities, given all clicks, of S at the last click and of the examination of
 each document. The expected successes of alpha are clicks, and alpha_u for documents that are not
-examined; of sigma S = 1 at clicks; of gamma examined next documents, among those after a document
-without a click or a click with S = 0.
+examined; of sigma S = 1 at clicks; of gamma an examined next document, after a document without a
+click or a click with S = 0.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class _Counted(_Chain):
         check_log(log)
         self.pairs_, pair = PairTable.of(log)
         clicked = np.flatnonzero(log.click)
-        last = log.indptr[1:] - 1  # impression down to which documents are examined
+        last = log.indptr[1:] - 1  # the last examined impression
         # Of repeated indices the last one is assigned.
         at = clicked[::-1] if isinstance(self, Cascade) else clicked
         last[log.session_of_impression()[at]] = at
@@ -217,7 +217,7 @@ class Cascade(_Counted):
 
 
 class DCM(_Counted):
-    """Dependent click model: after a click the user goes on, depending on the position, (2).
+    """Dependent click model: the user continues after a click, depending on the position, (2).
 
     ``parameters_["attractiveness"]`` has a value for each pair of query and document,
     ``parameters_["continuation"]`` for each position from the first.
@@ -247,7 +247,7 @@ class DCM(_Counted):
 
 
 class SDBN(_Counted):
-    """Simplified DBN: a user who is not satisfied always goes on, (3).
+    """Simplified DBN: a user who is not satisfied always continues, (3).
 
     ``parameters_["attractiveness"]`` and ``parameters_["satisfaction"]`` have a value for each pair
     of query and document; their product is the relevance in this model.
@@ -279,7 +279,7 @@ class SDBN(_Counted):
 
 
 class DBN(EMClickModel, _Chain):
-    """Dynamic Bayesian network: a user who is not satisfied goes on with probability gamma, (4).
+    """Dynamic Bayesian network: unsatisfied users continue with probability gamma, (4).
 
     ``parameters_["attractiveness"]`` and ``parameters_["satisfaction"]`` have a value for each pair
     of query and document, ``parameters_["continuation"]`` has one, gamma.

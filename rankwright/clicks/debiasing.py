@@ -20,17 +20,17 @@ prior and a Poisson number of clicks with mean r E + O, O = sum_k n_k o_k:
     r = (kappa m + C) / (kappa + E), between 0 and the highest click rate possible              (3)
 
 m is a regression of C / E on the features, by trees that were fitted to the other half of the
-queries. kappa is the exposure at which clicks count as much as the regression. It follows from the
-dispersion of clicks around the regression (empirical Bayes), which is what Poisson noise and the
-variance m / kappa of relevance explain together:
+queries. With the exposure kappa, clicks count as much as the regression. It follows from the
+dispersion of clicks around the regression (empirical Bayes), which is the sum of Poisson noise and
+the variance m / kappa of relevance:
 
     1 / kappa = sum_d ((C - E m)^2 / (E m + O) - 1) / sum_d E^2 m / (E m + O)                   (4)
 
 Documents with many impressions therefore keep their click rate, corrected for positions, and
-documents with few are close to the regression. No document gets an extreme grade, whatever the loss
-makes of grades: gains 2^r - 1, differences of pairs, or targets of a softmax.
+documents with few are close to the regression. No document gets an extreme grade, for any loss:
+with gains 2^r - 1, differences of pairs, or targets of a softmax.
 
-The probability with which a document was shown at k (``ClickLog.propensity``) is not used: given
+The probability of showing a document at k (``ClickLog.propensity``) is not used: given
 that a document was shown, clicks depend on a_k and relevance only, and n_k counts how often.
 
 A loss that is relative to the best possible list of a query, such as NDCG, divides by the ideal DCG
@@ -84,7 +84,7 @@ from rankwright.rankers.fitting import last_model
 METHODS = ("posterior", "ips")
 UNITS = ("document", "session")
 _STRENGTH = (1.0, 1e4)  # bounds of kappa in (4), which few clicks determine badly
-_SATURATION = 5.0  # exposure at which the weight of a document in the regression is half its limit
+_SATURATION = 5.0  # exposure that gives a document half of the maximum weight in the regression
 _LOWEST_PRIOR = 0.05  # of m, relative to the mean relevance: trees may predict 0 or less
 _LOWEST_UNCLICKED = 1e-3  # of t in (7), which noise may bring to 0 or below
 
@@ -134,7 +134,7 @@ def debias(
         from the first positions only may rank all other documents arbitrarily. `Ranker.fit` with
         ``propensity`` adds them, unless it optimises a metric without a loss.
     unit : {"document", "session"}, default "document"
-        Return one grade for each document of a query, or the lists as they were shown with weights
+        Return one grade for each document of a query, or the original lists with weights
         for pairwise losses.
     both_sides : bool, default False
         For ``unit="session"``: also correct documents without a click, as Unbiased LambdaMART does.
@@ -467,7 +467,7 @@ def _with_unshown(
 def _weighted_lists(
     lists: RankingData, propensity: Propensity, clip: float | None, both_sides: bool
 ) -> RankingData:
-    """Return lists as they were shown, with the weights (6)."""
+    """Return the original lists, with the weights (6)."""
     if propensity.offset is not None:
         raise UsageError("unit='session' does not support offsets; use unit='document'.")
     if not np.isin(lists.y, (0.0, 1.0)).all():

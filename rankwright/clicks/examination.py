@@ -1,4 +1,4 @@
-"""Models in which attractive documents are clicked if they are examined: PBM and UBM.
+"""PBM and UBM: attractive documents are clicked if they are examined.
 
 The probability of a click depends only on the pair (query, document) u and a context k,
 
@@ -13,7 +13,7 @@ EM uses only these. For each u and k, summed over the other index, an iteration 
     alpha:  c + (n - c) alpha (1 - gamma) / (1 - alpha gamma)    successes of n trials           (3)
     gamma:  c + (n - c) gamma (1 - alpha) / (1 - alpha gamma)    successes of n trials           (4)
 
-Each pair has its own parameter. Pairs with few impressions bias the parameters of contexts, however
+Each pair has a parameter. Pairs with few impressions bias the parameters of contexts, however
 many pairs there are; remove them if only examination is of interest.
 
 The likelihood depends only on products: c alpha and gamma / c are equally likely, and smoothing

@@ -26,7 +26,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def new_axes(ax: Any, height: float = 3.4) -> Any:
-    """Return the caller's Axes, or those of a new figure."""
+    """Return the caller's Axes, or new ones."""
     if ax is not None:
         return ax
     from matplotlib import pyplot

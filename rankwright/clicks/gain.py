@@ -15,10 +15,10 @@ with n_i the impressions at position k(i), z the standardised scores and rank_i 
 the query. beta >= 0 and the effects b of positions maximise the likelihood, separately for both
 rankers. The judge therefore does not use the propensity that it judges: scores that repeat the
 effect of positions gain nothing from it, and scores that correct a bias that does not exist lose.
-A log in which relevance and position cannot be told apart gives the same likelihood to both, and
-the verdict is that it cannot decide.
+If a log does not distinguish relevance from position, both have the same likelihood, and the
+verdict is that the log cannot decide.
 
-Differences are per click. Their intervals are those of a ratio of sums over queries. The
+Differences are per click, with intervals of a ratio of sums over queries. The
 cross-validation is repeated with other partitions, and the difference of a query is its mean over
 the repetitions.
 """

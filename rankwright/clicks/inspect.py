@@ -4,9 +4,9 @@ Click rates by position mix two effects: documents at the top are seen more ofte
 position-based model separates them if the same document of a query was shown at several positions.
 `PositionClicks.examination` is its estimate, relative to the first position, by
 ``estimate_propensity(log, "pbm")``. It uses documents that a query showed at least 20 times, if
-these were shown at every position: each document has its own parameter, and many documents with few
-impressions bias examination, however long the log is. Of very many documents, it uses those that
-were shown most.
+these were shown at every position: each document has a parameter, and many documents with few
+impressions bias examination, however long the log is. Of very many documents, it uses the most
+shown ones.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
 _SHOWN_OFTEN = 20
 _MOST_COUNTS = 20_000  # of pairs at positions: more hardly narrow the interval, but take long
-_MANY_SESSIONS = 20  # of a query, from which it is suspicious to have no click
+_MANY_SESSIONS = 20  # of a query; without any click they are suspicious
 _MUCH_OF_LOG = 0.5
 _ENOUGH_MOVED = 0.05  # share of impressions of pairs that were shown at several positions
-_LONG_LIST = 5  # from which it is suspicious that all documents are clicked
+_LONG_LIST = 5  # a click on every document is suspicious
 _ALL_CLICKED_TIMES = 10  # as often as click rates by position let expect
 _BUSY = 100  # times the sessions of the median user
 _PRINTED_POSITIONS = 20
@@ -154,7 +154,7 @@ class LogProfile:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw on; by default those of a new figure.
+            Axes to draw on; by default new ones.
 
         Examples
         --------
@@ -274,7 +274,9 @@ def _relative_examination(counts: ClickCounts, pair: I64, positions: I64) -> Any
         np.repeat([True, False], len(used)),
         session_sizes=np.ones(2 * len(used), np.int64),
         position=np.tile(place + 1, 2),
-        weight=np.concatenate((clicks, impressions - clicks)),  # ... and one for the others
+        weight=np.concatenate(
+            (clicks, impressions - clicks)
+        ),  # ... and one for further impressions
     )
     try:
         propensity = estimate_propensity(log, "pbm")
@@ -306,7 +308,7 @@ def _well_known(counts: ClickCounts, pair: I64) -> I64:
 def _findings(profile: LogProfile, log: ClickLog, weight: F64, of_query: F64) -> list[str]:
     """Return problems as sentences; ``of_query`` is the weight of the sessions of each query."""
     if profile.clicks == 0.0:
-        return ["there is no click: nothing can be learnt from this log."]
+        return ["the log contains no click: nothing can be learnt from it."]
     findings = []
     if len(profile.positions) == 1:
         findings.append(

@@ -4,8 +4,8 @@ Users see one list per query, with documents from two rankers (interleaving) or 
 (multileaving). Each click gives credit to the rankers. Let r_j(d) be the rank of document d in the
 ranking of ranker j, from 1. A ranking need not contain all documents.
 
-team_draft     At each position, a ranker is drawn among those with the fewest picks that still have
-               documents. It adds its best remaining document, for its team
+team_draft     At each position, a ranker is drawn from the rankers with the fewest picks that have
+               documents left. It adds its best remaining document, for its team
                (`radlinski2008how`, `schuth2014multileaved`). The credit of a ranker is
                    the number of clicked documents of its team                                  (1)
 probabilistic  At each position a ranker is drawn, then a document with probability
@@ -29,11 +29,12 @@ optimised      The candidates are all lists that take the best remaining documen
 A list has k documents, or all if there are fewer. Ties are in the order of `rankwright.core.order`.
 A list depends only on the seed, the number of the query and the number or id of the session.
 
-**Positions without credit.** A ranker without remaining documents cannot compete, and the others
-fill its positions. Clicks on positions below the length of the shortest ranking therefore give no
-credit: the team is -1 and the credit 0. Down to there, every ranker has documents left in any list.
-A rule for each list would be biased. For example, team draft makes the lists a, b and b, a of the
-rankings [a] and [b, c], and only the first ranker could get credit at the second position.
+**Positions without credit.** A ranker without remaining documents cannot compete, and other
+rankers fill its positions. Clicks on positions below the length of the shortest ranking therefore
+give no credit: the team is -1 and the credit 0. Down to there, every ranker has documents left in
+any list. A rule for each list would be biased. For example, team draft makes the lists a, b and
+b, a of the rankings [a] and [b, c], and only the first ranker could get credit at the second
+position.
 Optimised interleaving also gives no credit at positions where (5) is violated.
 
 **Outcomes.** The outcome of a session for rankers i and j is between -1 and 1, and its mean is 0 if
@@ -88,7 +89,7 @@ from rankwright.errors import DataError, UsageError, quoted
 
 _SMALLEST_EXPONENT = 250.0  # r^-tau must be at least 10^-250 for the first k ranks
 _PENALTY = 1e4  # of a violation of (5), against sensitivities of about 0.1
-_FAIR = 1e-6  # difference of expected credits up to which (5) is satisfied
+_FAIR = 1e-6  # maximum difference of expected credits for (5)
 
 Rankings = Sequence[Sequence[int]]
 """Document numbers of one query, from 0 and best first, for each ranker."""
@@ -171,7 +172,7 @@ class InterleavingMethod(Part):
             numbers = 0 if log.credit is None else log.credit.shape[1]
             raise DataError(
                 f"the log was interleaved by {self.name}, whose credit needs {wide} numbers for "
-                f"each document; there are {numbers}. Keep what interleaving gave with the lists."
+                f"each document; there are {numbers}. Keep the credit that interleaving returned."
             )
         invalid = self._invalid(log.credit) & log.credit.any(axis=1)
         if invalid.any():
@@ -183,7 +184,7 @@ class InterleavingMethod(Part):
         return log.credit
 
     def _invalid(self, credit: F64) -> Any:
-        """Return whether this method cannot have written each row of credit; 0 is no credit."""
+        """Return whether this method never writes each row of credit, apart from rows of 0."""
         raise NotImplementedError
 
     def credits(self, log: ClickLog) -> F64:
@@ -411,7 +412,7 @@ def interleaving_method(method: Any, **params: Any) -> InterleavingMethod:
     if isinstance(method, InterleavingMethod):
         if params:
             raise UsageError(
-                f"the parameters of {method!r} are given with it; leave out {', '.join(params)}."
+                f"the parameters of {method!r} belong to the object; leave out {', '.join(params)}."
             )
         return method
     if not isinstance(method, str) or method not in METHODS:
@@ -425,10 +426,10 @@ def interleaving_method(method: Any, **params: Any) -> InterleavingMethod:
 
 
 def method_of(log: ClickLog) -> InterleavingMethod:
-    """Return the method by which a log was interleaved."""
+    """Return the interleaving method of a log."""
     if log.interleaving is None:
         raise DataError(
-            "the log does not say how its lists were interleaved, so no ranker gets credit; keep "
+            "the log does not contain the interleaving method, so no ranker gets credit; keep "
             "'interleaving', 'team' and 'credit' with the lists that interleave gives."
         )
     method = interleaving_method(log.interleaving.method, **log.interleaving.params)
@@ -446,7 +447,7 @@ class Programme(NamedTuple):
     ----------
     lists : (m, k) int array
     probability, sensitivity : (m,) arrays
-        p(l), and (4) over the positions at which every ranker has a document left.
+        p(l), and (4) over the positions with credit.
     credit : (m, k, 2) array
         c_j of each document of each list.
     fair : (k,) bool array
@@ -573,7 +574,7 @@ class InterleavedList(NamedTuple):
     method : object
         The method, with its parameters.
     documents : list
-        Ids of the documents in order, if rankings of ids were given.
+        Ids of the documents in order, for rankings of ids.
     n_rankers : int
         Number of rankings that were interleaved.
 
@@ -634,7 +635,7 @@ def interleave_scores(
     Parameters
     ----------
     scores : sequence of arrays (n,)
-        One for each ranker; NaN means that a ranker does not return the document.
+        One array per ranker; NaN means that a ranker does not return the document.
     method : str or method, default "team_draft"
         ``"team_draft"``, ``"probabilistic"``, ``"optimised"``, or an object with parameters.
     session : int or str, default 0
@@ -758,8 +759,8 @@ def interleave(
     Returns
     -------
     ClickLog
-        With ``team``, ``credit`` and ``interleaving``; ``time`` is the number of a session among
-        those of its query.
+        With ``team``, ``credit`` and ``interleaving``; ``time`` numbers the sessions of each
+        query.
 
     Examples
     --------

@@ -2,16 +2,16 @@
 
 The unit is the session. The test assumes that the outcome of a session has the same mean given all
 earlier ones, and that this mean is 0 if users have no preference. This holds if sessions are of
-different users and queries, or if there is no preference for any single query. If a few queries
+different users and queries, or if users have no preference in any single query. If a few queries
 repeat often and rankers differ from query to query, the sessions of a query depend on each other,
 and the next thousand sessions can be about other queries. With ``unit="query"`` each query counts
 once, with the mean outcome of its sessions; ``unit="user"`` does the same for users. Later sessions
 change the mean of a query that was counted before, so with these units the test is valid for one
 look, at the whole log.
 
-Weights affect the means; a session is one observation, whatever its weight. The test is valid at
-any time if each session adds an outcome from -1 to 1, so weights above 1 are refused with the unit
-"session". A query or user counts once, with a weighted mean.
+Weights affect the means; a session is one observation, independent of its weight. The test is valid
+at any time if each session adds an outcome from -1 to 1, so weights above 1 are refused with the
+unit "session". A query or user counts once, with a weighted mean.
 
 With more than two rankers, each pair is tested at alpha divided by the number of pairs.
 """
@@ -146,7 +146,7 @@ class InterleavingScores:
     unit : str
         "session", "query" or "user".
     sessions, clicked : float
-        Sums of the weights of all sessions, and of those with a click.
+        Sums of the weights of all sessions, and of sessions with a click.
     credit : (R,) float64
         Mean credit of each ranker per session.
     pairs : tuple of PairScore
@@ -244,7 +244,7 @@ def score_interleaving(
     method = method_of(log)
     assert log.interleaving is not None
     if not len(log):
-        raise DataError("there are no sessions.")
+        raise DataError("the log has no sessions.")
     interleaving, names = log.interleaving, log.interleaving.rankers
     if log.time is not None:
         log = log.select(_order_of(log.time))
@@ -364,7 +364,7 @@ def _sentence(pair: PairScore, units: str) -> str:
         after = f"{pair.decided_after:,.0f} {units}"
         return f"{figures}. {quoted(pair.winner)} wins, decided after {after}."
     if pair.needed is None:
-        return f"{figures}. No winner yet, and no effect to go by."
+        return f"{figures}. No winner yet, and no effect so far."
     if pair.needed > 100 * pair.units:  # an exact number would suggest a precision it has not
         more = f"not even 100 times as many {units}"
     else:
@@ -383,7 +383,7 @@ def plot_interleaving(scores: InterleavingScores, *, ax: Any = None) -> Any:
     scores : InterleavingScores
         The result of `score_interleaving`.
     ax : matplotlib Axes, optional
-        Axes to draw on; by default those of a new figure.
+        Axes to draw on; by default new ones.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Off-policy estimators: the value of a policy from the log of another one, with intervals.
 
 A session shows documents at the slots l = 1, 2, ... of a list and has a reward r_l at each: a
-click, a discounted click, or 0. The importance weight w_l is the probability of what was shown
+click, a discounted click, or 0. The importance weight w_l is the probability of the shown document
 under the new policy, divided by its probability under the logging policy. Let q_l be a prediction
-of the reward of what was shown, and b_l the mean of this prediction over what the new policy would
-show. Sums are over the slots of a session, means over sessions:
+of its reward, and b_l the mean prediction over the documents of the new policy. Sums are over the
+slots of a session, means over sessions:
 
     ips         V = mean of sum w_l r_l                         [horvitz1952generalization]     (1)
     snips       V = sum over l of mean(w_l r_l) / mean(w_l)     [swaminathan2015self]           (2)
@@ -33,16 +33,17 @@ degrees of freedom, and at most n - 1: the deviation of weighted terms is as unc
 deviation of this number of terms without weights. It is half, because a sample seldom contains the
 largest possible weights.
 
-Sessions can have weights in these means. Each session is one observation, whatever its weight.
+Sessions can have weights in these means. Each session is one observation, independent of its
+weight.
 
-Sessions of the same query are similar. If clusters (queries) are given, they are the units, and the
-deviation is that of their sums. There is no interval with fewer than 30 effective sessions. With
-fewer than 10 effective rewards, a remark warns that the interval covers less often.
+Sessions of the same query are similar. If the caller gives clusters (queries), they are the units,
+and their sums have the deviation d. Results have no interval with fewer than 30 effective sessions.
+With fewer than 10 effective rewards, a remark warns that the interval covers less often.
 
 ``make test-slow`` measures the coverage. With 35 effective sessions, and rewards in about a third
-of them, intervals cover the value in 96 to 99 % of 1,000 logs with even, softmax and log-normal
-weights (88 to 98 % with n - 1 degrees of freedom in (5)). With 1,000 sessions or 100 queries they
-cover it in 93 to 98 %.
+of the sessions, intervals cover the value in 96 to 99 % of 1,000 logs with even, softmax and
+log-normal weights (88 to 98 % with n - 1 degrees of freedom in (5)). With 1,000 sessions or 100
+queries they cover it in 93 to 98 %.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _FEWEST_EFFECTIVE = 30.0  # sessions; below, the deviation is too uncertain for 
 _FEW_REWARDS = 10.0  # effective rewards below which an interval may cover too seldom
 _NO_INTERVAL = (
     f"No interval: there are fewer than {_FEWEST_EFFECTIVE:.0f} effective sessions, or fewer than "
-    f"{_FEWEST_UNITS} sessions or queries with a term of their own; collect more."
+    f"{_FEWEST_UNITS} sessions or queries with different terms; collect more."
 )
 _TINY = 1e-300  # instead of a divisor 0
 
@@ -87,7 +88,7 @@ class PolicyValue:
     low, high : float
         95 % interval; NaN if there is too little evidence for one.
     standard_error : float
-        NaN if there is no interval.
+        NaN without an interval.
     effective_sample_size : float
         Number of sessions of the new policy itself that would give an equally precise estimate:
         (sum of weights)^2 / sum of squared weights, with each importance weight multiplied by the
@@ -95,12 +96,12 @@ class PolicyValue:
     maximum_weight : float
         The largest importance weight.
     support : float
-        The mean weight: the share of what the policy would show that the log has shown. The
-        remaining share counts as without reward, or as the model predicts.
+        The mean weight: the share of the lists of the policy that the log contains. The remaining
+        share counts as without reward, or as the model predicts.
     sessions : int
         Number of sessions with a weight above 0.
     units : int
-        Number of observations of the interval: sessions, or clusters of them.
+        Number of observations of the interval: sessions or clusters.
     unit : str
         Name of the unit.
     estimator, metric, name : str
@@ -112,7 +113,7 @@ class PolicyValue:
     freedom : float
         Degrees of freedom of the interval: half of (6).
     widened : (float, float)
-        How far the interval is extended below and above for what the log has not shown.
+        Extension of the interval below and above for documents that the log does not contain.
 
     Examples
     --------
@@ -186,8 +187,7 @@ class PolicyValue:
             f"{self.estimator}, {self.sessions:,} sessions; the unit of the interval is the "
             f"{self.unit} ({self.units:,}).",
             f"Effective sample size {self.effective_sample_size:,.0f} sessions, largest weight "
-            f"{self.maximum_weight:.3g}. The log contains {self.support:.1%} of what it would "
-            "show.",
+            f"{self.maximum_weight:.3g}. The log contains {self.support:.1%} of its lists.",
         ]
         return "\n".join([*lines, *self.remarks])
 
@@ -378,8 +378,8 @@ def estimate_value(
     cluster : array-like (S,)
         What makes sessions depend on each other, such as the query: the unit of the interval.
     sample_weight : array-like (S,)
-        Weight of each session in the value. A session is one observation, whatever its weight, and
-        a common factor has no effect: repeat sessions that occurred several times.
+        Weight of each session in the value. A session is one observation, independent of its
+        weight, and a common factor has no effect: repeat sessions that occurred several times.
 
     Returns
     -------
@@ -397,7 +397,7 @@ def estimate_value(
     check_choice("estimator", estimator, TERMS)
     n = np.size(reward)
     if not n:
-        raise DataError("there are no rewards to estimate a value from.")
+        raise DataError("a value needs at least one reward; there are no rewards.")
     given = {"reward": reward, "weight": weight, "predicted": predicted, "expected": expected}
     arrays = {
         name: as_float_vector(values, name, n)
@@ -613,7 +613,7 @@ def plot_values(values: Mapping[str, PolicyValue], *, ax: Any = None) -> Any:
     values : mapping from names to PolicyValue
         For example ``values`` of `compare_policies`, or one policy by several estimators.
     ax : matplotlib Axes, optional
-        Axes to draw on; by default those of a new figure.
+        Axes to draw on; by default new ones.
 
     Examples
     --------

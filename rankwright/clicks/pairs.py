@@ -43,7 +43,7 @@ class PairTable(NamedTuple):
         pairs = log.pairs()
         query = places_of_ids(log.query_ids, self.query_ids)[pairs.query]
         document = places_of_ids(log.document_ids, self.document_ids)[pairs.document]
-        n = len(self.document_ids) + 1  # a document code of -1 is no other pair
+        n = len(self.document_ids) + 1  # a document code of -1 differs from any pair
         keys = self.query.astype(np.int64) * n + self.document
         code = np.searchsorted(keys, query * n + document)
         is_known = np.append(keys, -1)[code] == query * n + document

@@ -11,7 +11,7 @@ The probability of a document at a slot is a sum over all documents that can be 
 probability that d arrives as number l if each document arrives after an exponential time with rate
 v_d,
 
-    P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 of the others arrived before t)      (3)
+    P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 other documents arrive before t)     (3)
 
 which the trapezoidal rule in log t approximates to nine digits.
 """
@@ -160,7 +160,7 @@ def slot_probabilities(scores: F64, indptr: I64, slots: int, temperature: float)
 def conditional_probabilities(
     indptr: I64, row: I64, documents: I64, query: I64, scores: F64, temperature: float, values: F64
 ) -> tuple[F64, F64]:
-    """Return (1) of each impression given those above, and the mean of ``values`` under (1).
+    """Return (1) of each impression, and the mean of ``values`` under (1).
 
     Parameters
     ----------

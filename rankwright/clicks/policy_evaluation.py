@@ -5,7 +5,7 @@ The metric of a session is a sum over the clicks c at its first k slots,
     clicks@k  sum c_l,   ctr@k  1/k sum c_l,   dcg@k  sum c_l / log2(l + 1)                     (1)
 
 and the value of a ranker is the mean over sessions if the ranker had made the lists. Estimators
-differ in their assumption about users, and therefore in what the log must contain:
+differ in their assumption about users, and therefore need different evidence in the log:
 
                 the log must contain          a click depends on
     ips, snips  the document at its position  the document and its position                    (2)
@@ -16,13 +16,13 @@ differ in their assumption about users, and therefore in what the log must conta
     pbm         the document anywhere         the document, and whether the position is        (5)
                                               examined (`li2018offline`)
 
-The terms are those of `rankwright.clicks.off_policy`. Weights are probabilities under the ranker
-(0 or 1, or those of Plackett-Luce) divided by the logged ones, or by shares of the sessions of the
-same query. For (5), with examination theta, let A_d be the sum over slots of gain theta P(d at
+`rankwright.clicks.off_policy` has the terms. Weights are probabilities under the ranker (0 or 1, or
+Plackett-Luce probabilities) divided by the logged ones, or by shares of the sessions of the same
+query. For (5), with examination theta, let A_d be the sum over slots of gain theta P(d at
 slot) under the ranker, and B_d the same sum without gains in the log. A click on d has the weight
 A_d / B_d, after the offset of the position (trust) has been subtracted.
 
-The model of dr and cascade_dr is fitted to other sessions than those it predicts (cross-fitting).
+The model of dr and cascade_dr never predicts sessions that it was fitted to (cross-fitting).
 By default it is clicks over expected clicks: the click rate of the position, multiplied by (clicks
 of the document + 1) / (clicks that its positions let expect + 1). For cascade_dr, the rewards from
 a slot on are regressed on these predictions,
@@ -33,11 +33,11 @@ where m is the predicted rate of the document and s the probability that nothing
 The regressions run from the last slot up. They fit users who stop after a click and users who do
 not.
 
-If the log does not contain a share m of what the ranker would show, its clicks are unknown. The
+If the log does not contain a share m of the documents of the ranker, their clicks are unknown. The
 interval is extended under the assumption that these documents have between no clicks and twice as
-many clicks as the others. With the value V it covers
+many clicks as the rest. With the value V it covers
 
-    V (1 - m) to V (1 + m)          snips, dr, cascade_dr, which count them like the others
+    V (1 - m) to V (1 + m)          snips, dr, cascade_dr, which count them like the rest
     V to V (1 + 2 m / (1 - m))      other estimators, which count them as without clicks       (7)
 """
 
@@ -78,12 +78,12 @@ from rankwright.errors import DataError, UsageError, quoted
 METRICS = ("ctr", "clicks", "dcg")
 LOGGED = ("slot", "conditional")
 UNITS = ("query", "session")
-_SIGNIFICANT = 3.0  # standard errors by which a mean weight may differ from 1
+_SIGNIFICANT = 3.0  # standard errors that a mean weight may differ from 1
 _SHRINKAGE = 1.0  # clicks that are added to observed and to expected clicks
 
 
 class SupportError(DataError):
-    """The log contains too little of what a policy would show, so its value is unknown.
+    """The log contains too little of the lists of a policy, so its value is unknown.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class SupportError(DataError):
     ...     clicks.evaluate_policy(log, 1, "ctr@1")
     ... except clicks.SupportError as error:
     ...     print(error)
-    the log has shown 7.5% of what the ranker would show, at its position; min_support=90% ...
+    the log has shown 7.5% of the documents of the ranker at their positions; min_support=90% ...
     """
 
 
@@ -120,7 +120,7 @@ def evaluate_policy(
     Parameters
     ----------
     log : ClickLog
-        With features; the documents of a query in them are those that the ranker can show. The
+        With features; the ranker can show the documents of a query in them. The
         ``weight`` of a session counts in the value; in the interval a session is one observation.
     ranker : fitted ranker, feature number or name, array of scores, or callable
         The ranker that would make the lists. It may be trained on the same documents, but not on
@@ -139,8 +139,8 @@ def evaluate_policy(
         For "dr" and "cascade_dr": a fitted click model, or the name of a click model to fit. By
         default clicks over expected clicks.
     logged : {"slot", "conditional"} or None, default "slot"
-        Kind of the probabilities in the log: of the document at its position, or of the document
-        given those above. If it is None, or the log has no probabilities, shares of the sessions
+        Kind of the probabilities in the log: of the document at its position, or given the
+        documents above. If it is None, or the log has no probabilities, shares of the sessions
         of the same query are used.
     limit : float
         Maximum weight, for all estimators except "pbm".
@@ -148,7 +148,7 @@ def evaluate_policy(
         Unit of the interval: queries, whose sessions depend on each other, or sessions, if the log
         contains all queries and only users vary.
     min_support : float, default 0.9
-        Minimum share of what the ranker would show that the log must contain.
+        Minimum share of the lists of the ranker that the log must contain.
     folds : int, default 3
         Number of parts of the sessions for cross-fitting.
 
@@ -198,9 +198,9 @@ def evaluate_policy(
     remarks = []
     if missing > 0.0:
         remarks.append(
-            f"What {name} would show and the log has not ({missing:.1%}) {method.unseen}. The "
-            "interval assumes that it has between no clicks and twice as many per document as the "
-            "rest."
+            f"The log does not contain {missing:.1%} of the lists of {name}. This part "
+            f"{method.unseen}. The interval assumes that it has between no clicks and twice as "
+            "many per document as the rest."
         )
     if estimator in ("dr", "cascade_dr"):
         rows = _with_predictions(
@@ -229,8 +229,8 @@ def _gain_of(metric: str) -> F64:
     parts = re.fullmatch(r"([a-z]+)@([0-9]{1,9})", str(metric))
     if not parts or parts[1] not in METRICS or not 1 <= int(parts[2]) <= HIGHEST_POSITION:
         raise UsageError(
-            f"{quoted(metric)} is no metric of clicks: use {either(list(METRICS))} with a cut-off "
-            f"from 1 to {HIGHEST_POSITION:,}, such as ctr@5."
+            f"{quoted(metric)} is not a metric of clicks: use {either(list(METRICS))} with a "
+            f"cut-off from 1 to {HIGHEST_POSITION:,}, such as ctr@5."
         )
     k = int(parts[2])
     gains = {"ctr": np.full(k, 1.0 / k), "dcg": 1.0 / np.log2(np.arange(2.0, k + 2.0))}
@@ -261,7 +261,7 @@ def _missing_share(
     method: _Estimator,
     min_support: float,
 ) -> float:
-    """Return the share of what the policy would show that the log has not shown.
+    """Return the share of the lists of the policy that the log does not contain.
 
     Raise if it is too large. Shares of sessions are exact; with logged probabilities, the mean
     weight is the share only on average.
@@ -282,8 +282,8 @@ def _missing_share(
         )
     if logged is not None and support - slack > 1.1:
         raise DataError(
-            f"weights have a mean of {support:.2f} where it should be 1, so the probabilities in "
-            f"the log are not those of logged='{logged}'; choose another kind, or logged=None."
+            f"the mean of the weights is {support:.2f} instead of 1, so the probabilities in the "
+            f"log are not of the kind logged='{logged}'; choose another kind, or logged=None."
         )
     return 1.0 - support if support + slack < 1.0 - 1e-6 else 0.0
 
@@ -298,7 +298,7 @@ class PolicyComparison:
     differences : tuple of PolicyDifference
         Difference of each policy to the first.
     refused : mapping from names to str
-        Policies of which the log contains too little, with the reason.
+        Policies without a value, because the log contains too little, with the reason.
 
     Examples
     --------
@@ -360,7 +360,7 @@ def compare_policies(
             for number, ranker in enumerate(rankers, 1)
         }
     if not rankers:
-        raise UsageError("there is no ranker to evaluate.")
+        raise UsageError("give at least one ranker to evaluate; there is no ranker.")
     values, refused = {}, {}
     for name, ranker in rankers.items():
         try:
@@ -637,7 +637,7 @@ def _with_predictions(
     cascade: bool,
     n_jobs: int | None,
 ) -> LoggedRewards:
-    """Add predictions of a model that is fitted to other sessions than those it predicts."""
+    """Add predictions of models that are fitted to other sessions (cross-fitting)."""
     fold = np.zeros(len(sessions.query), np.int64)
     if not isinstance(model, ClickModel):
         fold = _folds(sessions.query, folds)
@@ -671,7 +671,7 @@ def _folds(query: I64, folds: int) -> I64:
 def _click_rates(
     model: ClickModel | str | None, sessions: _Sessions, train: Any, n_jobs: int | None
 ) -> F64:
-    """Return the click probability of each document at each slot, regardless of others."""
+    """Return the click probability of each document at each slot, regardless of other documents."""
     features, k = sessions.features, len(sessions.gain)
     log = sessions.log.select(train)
     if model is None:
@@ -691,7 +691,7 @@ def _click_rates(
     query = np.zeros(features.n_queries, np.int32)
     query[sessions.query] = sessions.log.query
     cells = features.n_documents * k
-    lists = ClickLog(  # each document at each slot, in a list of its own
+    lists = ClickLog(  # a list of one document, for each document and slot
         indptr=np.arange(cells + 1),
         query=np.repeat(query[features.query_of_row()], k),
         document=np.repeat(document, k),
@@ -748,7 +748,7 @@ class _Estimator(NamedTuple):
     logged : str or None
         Kind of logged probability that it needs.
     evidence, advice, unseen : str
-        What the log must contain, what helps if it does not, and how the missing documents count.
+        Evidence that the log must contain, help if it does not, and the reward of the rest.
     """
 
     terms: str
@@ -766,14 +766,14 @@ _EXPLORE = (
     "lists that are shuffled or sampled for some users would show it; estimator='pbm' with a "
     "propensity uses clicks at other positions"
 )
-_AT_POSITION = "of what the ranker would show, at its position", _EXPLORE
-_DOWN_TO = "of what the ranker would show, down to its position", _EXPLORE
+_AT_POSITION = "of the documents of the ranker at their positions", _EXPLORE
+_DOWN_TO = "of the lists of the ranker down to each position", _EXPLORE
 _LISTS = (
-    "of the lists of the first {k} that the ranker would show",
+    "of the lists of the first {k} documents of the ranker",
     "a smaller cut-off needs less, as does estimator='rips' or 'ips'",
 )
 _ANYWHERE = (
-    "of what the ranker would show, at any position",
+    "of the documents of the ranker at any position",
     "show these documents to some users",
 )
 

@@ -4,7 +4,7 @@ With n impressions and c clicks of document d of query q at position k, the posi
 c ~ n theta_k r_qd. The examination theta is relative to the first position. ``method`` is
 
 ``"randomised"``
-    For shuffled lists, in which each position showed the same documents on average:
+    For shuffled lists, so that each position showed the same documents on average:
     theta_k = click rate at k / click rate at 1.                                                (1)
 ``"harvest"``
     For lists of several rankers, which showed the same documents at different positions: AllPairs
@@ -89,9 +89,10 @@ def estimate_propensity(
     method : {"randomised", "harvest", "dual", "pbm"}, default "dual"
         "randomised" is only right for logs of shuffled lists. "harvest" and "pbm" need documents
         that were shown at several positions. "dual" needs features that queries share, and is
-        biased if relevance is not log-linear in them. Prefer the others if the log allows them.
+        biased if relevance is not log-linear in them. Prefer another method if the log allows it.
     groups : int, default 20
-        Number of groups of queries for the intervals; each is left out once. 0 gives no intervals.
+        Number of groups of queries for the intervals, each of which is omitted once. 0 gives no
+        intervals.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def estimate_propensity(
     check_whole("groups", groups, 0)
     counts = _counts_of(clicks, features=method in WITH_FEATURES)
     if not counts.clicks.any():
-        raise DataError("there is no click in the log, so nothing is known of positions.")
+        raise DataError("the log contains no click, so nothing is known about positions.")
     n_positions, n_queries = int(counts.position.max()) + 1, int(counts.query.max()) + 1
     with one_blas_thread():
         examination = METHODS[method](counts, n_positions, n_jobs)

@@ -5,8 +5,8 @@
     DCTR   P(C = 1) = rho_{q,d}              a rate for each query and document                  (3)
 
 The maximum of the likelihood is clicks / impressions. Compare better models with these: a model
-that does not predict better than RCTR has learnt nothing about documents, and one that does not
-predict better than DCTR nothing about positions.
+that does not beat RCTR has learnt nothing about documents, and a model that does not beat DCTR
+nothing about positions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sequential tests: e-processes and confidence sequences, valid at any number of looks.
 
-Sessions have outcomes x from -1 to 1. Suppose that the mean outcome is m, whatever came before. An
-e-process E_n(m) then exceeds 1/alpha at any time with a probability of at most alpha (Ville's
+Sessions have outcomes x from -1 to 1. Suppose that the mean outcome is m given all earlier ones.
+An e-process E_n(m) then exceeds 1/alpha at any time with a probability of at most alpha (Ville's
 inequality). Stopping as soon as it does is a test of level alpha. The values of m that it has not
 excluded yet are an interval that covers at all looks together (`howard2021time`,
 `johari2022always`). Both tests here need only three sums: the number n of sessions, S = sum of x
@@ -130,7 +130,7 @@ def confidence_sequence(test: Test, sums: Sums, alpha: float) -> tuple[F64, F64]
 def sessions_needed(test: Test, sums: Sums, alpha: float) -> int | None:
     """Return the number of sessions of the same mean and spread after which the test decides.
 
-    None if it is more than 1e9, or if there is no effect.
+    None if it is more than 1e9, or without an effect.
     """
     goal, n = math.log(1.0 / alpha), float(sums.n)
     if not n:

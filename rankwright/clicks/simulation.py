@@ -11,7 +11,7 @@ examination of position k:
     cascade     each examined document is clicked with p, from the top; the first click is
                 the last                                                                        (4)
     dbn         like cascade, but after a click the user is satisfied and leaves with r; other
-                users go on to the next position with ``continuation``                          (5)
+                users continue to the next position with ``continuation``                       (5)
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def simulate(
     ----------
     data : RankingData
         With grades, which determine relevance for the users.
-    logger : int, str, array, fitted ranker or callable; or a list of them
+    logger : int, str, array, fitted ranker or callable; or a list of loggers
         What ranks the documents: a feature by its number (from 1) or name, a score for each row, a
         ranker, or a function of ``data`` that returns scores. The members of a list rank equal
         parts of the sessions of each query, one after the other, like a ranker that is replaced.
@@ -70,9 +70,9 @@ def simulate(
     eta : float, default 1.0
         How fast examination decreases with the position, for pbm and trust.
     noise : float, default 0.1
-        Click probability of an examined document without relevance; trust has its own.
+        Click probability of an examined document without relevance; not for trust.
     continuation : float, default 0.9
-        Probability that a user of dbn who is not satisfied goes on.
+        Probability that a user of dbn who is not satisfied continues.
     sessions : int, default 200
         Number of lists for each query.
     positions : int, default 10
@@ -93,7 +93,7 @@ def simulate(
     Returns
     -------
     ClickLog
-        ``time`` is the number of a session among those of its query.
+        ``time`` numbers the sessions of each query.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def simulate_clicks(
     Parameters
     ----------
     log : ClickLog
-        With features whose grades determine relevance; its own clicks are ignored.
+        With features whose grades determine relevance; the clicks of the log are ignored.
     model, eta, noise, continuation, random_state
         As for `simulate`.
 
@@ -190,7 +190,7 @@ def simulate_clicks(
     True
     """
     if log.features is None or log.row is None:
-        raise DataError("the log has no features, whose grades tell users what is relevant.")
+        raise DataError("the log has no features, whose grades determine relevance for users.")
     users = _users_of(log.features, model, eta, noise, continuation)
     click = np.zeros(log.n_impressions, bool)
     rng = stream(seed_of(random_state), "clicks on lists")
@@ -260,7 +260,7 @@ def _slots_by_rank(n: int, shown: int, temperature: float) -> F64:
 
 
 def _probabilities(rank: I64, shown: int, temperature: float, kind: str) -> F64:
-    """Return the probability of the document of each rank at its slot, or given those above."""
+    """Return the probability of each rank at its slot, or given the ranks above."""
     n = rank.shape[1]
     if kind == "slot":
         return _slots_by_rank(n, shown, temperature)[rank[:, :shown], np.arange(shown)]

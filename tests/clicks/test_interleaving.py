@@ -425,7 +425,7 @@ def test_logs_without_what_credit_needs_are_refused():
     data = some_data()
     log = clicks.interleave(data, [1, 2], "probabilistic")
     bare = clicks.ClickLog.from_arrays([1], ["a"], [1], session_sizes=[1])
-    with pytest.raises(DataError, match="does not say how"):
+    with pytest.raises(DataError, match="interleaving method"):
         interleaving.method_of(bare)
     with pytest.raises(DataError, match="needs 2 numbers"):
         clicks.Probabilistic().credits(log._replace(credit=None))
