@@ -384,11 +384,13 @@ class Optimised(InterleavingMethod):
     def choose(self, rankings: Rankings, numbers: Iterator[float]) -> _Choice:
         """Draw one of the lists of the linear program by a single number."""
         content = tuple(np.array(documents, np.int32).tobytes() for documents in rankings)
-        lottery = _lottery(content, self.k, self.max_lists)
-        at = int(np.searchsorted(lottery.cumulative, next(numbers), side="right"))
-        at = min(at, len(lottery.lists) - 1)
-        documents = lottery.lists[at]
-        return _Choice(documents, [-1] * len(documents), lottery.credit[at])
+        programme = _shown_lists(content, self.k, self.max_lists)
+        cumulative = np.cumsum(programme.probability)
+        at = int(np.searchsorted(cumulative, next(numbers), side="right"))
+        at = min(at, len(cumulative) - 1)  # rounding
+        documents = programme.lists[at]
+        credit = programme.credit[at] * programme.fair[:, None]
+        return _Choice(documents, [-1] * len(documents), credit)
 
     def _invalid(self, credit: F64) -> Any:
         return ((credit <= 0.0) | (credit > 1.0)).any(axis=1)
@@ -535,24 +537,21 @@ def _solve(sensitivity: F64, gap: F64) -> F64:
     return probability
 
 
-class _Lottery(NamedTuple):
-    """The lists with a positive probability: a dozen of perhaps thousands of candidates."""
-
-    cumulative: F64
-    lists: I64
-    credit: F64
-
-
 @lru_cache(maxsize=4096)
-def _lottery(content: tuple[bytes, ...], k: int, max_lists: int) -> _Lottery:
-    """Return the lottery of two rankings, which are int32 numbers as bytes."""
+def _shown_lists(content: tuple[bytes, ...], k: int, max_lists: int) -> Programme:
+    """Return the lists with a positive probability, a dozen of perhaps thousands of candidates.
+
+    ``content`` has two rankings, whose int32 numbers are bytes.
+    """
     rankings = [np.frombuffer(documents, np.int32).tolist() for documents in content]
     programme = solve_programme(rankings, k, max_lists)
     shown = np.flatnonzero(programme.probability)
-    return _Lottery(
-        np.cumsum(programme.probability)[shown],
+    return Programme(
         programme.lists[shown],
-        programme.credit[shown] * programme.fair[:, None],
+        programme.probability[shown],
+        programme.sensitivity[shown],
+        programme.credit[shown],
+        programme.fair,
     )
 
 

@@ -169,24 +169,8 @@ def evaluate_policy(
     True
     """
     gain = _gain_of(metric)
-    check_choice("estimator", estimator, ESTIMATORS)
-    check_choice("unit", unit, UNITS)
-    check_zero_or_more("temperature", temperature)
-    check_whole("folds", folds, 2)
-    if not 0.0 <= min_support <= 1.0:
-        raise UsageError(f"min_support is a share, from 0 to 1; it is {min_support}.")
-    if estimator == "pbm" and propensity is None:
-        raise UsageError(
-            "estimator='pbm' needs propensity=..., the examination of each position; "
-            "clicks.estimate_propensity(log) estimates it."
-        )
-    if estimator == "pbm" and limit is not None:
-        raise UsageError("estimator='pbm' has no weights to limit; leave out limit=...")
-    if log.features is None:
-        raise DataError(
-            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
-            "adds them."
-        )
+    _check_options(log, estimator, temperature, propensity, limit, unit, min_support, folds)
+    assert log.features is not None
     name = str(getattr(ranker, "name", "")) or "the policy"
     method = ESTIMATORS[estimator]
     logged = _usable_probabilities(log, logged, estimator)
@@ -194,7 +178,7 @@ def evaluate_policy(
     scores = scores_of(ranker, log.features)
     target = _Target.of(scores, log.features, len(gain), temperature, n_jobs)
     rows, weights = method.weigh(sessions, target, propensity)
-    missing = _missing_share(weights, logged, log.n_positions, metric, method, min_support)
+    missing = _missing_share(weights, logged, sessions.log.n_positions, metric, method, min_support)
     remarks = []
     if missing > 0.0:
         remarks.append(
@@ -222,6 +206,37 @@ def evaluate_policy(
     if method.unseen == _NO_CLICKS:
         return value.widen(0.0, 2.0 * clicks / max(1.0 - missing, 1e-9))
     return value.widen(clicks, clicks)
+
+
+def _check_options(
+    log: ClickLog,
+    estimator: str,
+    temperature: float,
+    propensity: Propensity | None,
+    limit: float | None,
+    unit: str,
+    min_support: float,
+    folds: int,
+) -> None:
+    """Raise if a parameter of `evaluate_policy` is invalid."""
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("unit", unit, UNITS)
+    check_zero_or_more("temperature", temperature)
+    check_whole("folds", folds, 2)
+    if not 0.0 <= min_support <= 1.0:
+        raise UsageError(f"min_support is a share, from 0 to 1; it is {min_support}.")
+    if estimator == "pbm" and propensity is None:
+        raise UsageError(
+            "estimator='pbm' needs propensity=..., the examination of each position; "
+            "clicks.estimate_propensity(log) estimates it."
+        )
+    if estimator == "pbm" and limit is not None:
+        raise UsageError("estimator='pbm' has no weights to limit; leave out limit=...")
+    if log.features is None:
+        raise DataError(
+            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
+            "adds them."
+        )
 
 
 def _gain_of(metric: str) -> F64:

@@ -102,13 +102,12 @@ def test_of_the_lists_that_are_allowed_only_those_that_are_shown_are_kept():
     """As many as the programme has equations, at most; a server holds many programmes."""
     rng = np.random.default_rng(0)
     rankings = rng.permuted(np.tile(np.arange(30, dtype=np.int32), (2, 1)), axis=1)
-    shown = interleaving._lottery(tuple(ranking.tobytes() for ranking in rankings), 10, 2048)
+    shown = interleaving._shown_lists(tuple(ranking.tobytes() for ranking in rankings), 10, 2048)
     whole = interleaving.solve_programme(rankings.tolist(), 10, 2048)
     assert len(shown.lists) <= 11 < len(whole.lists)
-    assert shown.cumulative[-1] == pytest.approx(1.0)
-    probability = dict(zip(map(tuple, whole.lists), whole.probability, strict=True))
-    assert np.diff(shown.cumulative, prepend=0.0) == pytest.approx(
-        [probability[tuple(documents)] for documents in shown.lists]
+    assert shown.probability.sum() == pytest.approx(1.0)
+    assert shown.probability @ shown.sensitivity == pytest.approx(
+        whole.probability @ whole.sensitivity
     )
 
 
