@@ -338,10 +338,10 @@ class Probabilistic(InterleavingMethod):
             lead = np.zeros((ahead.shape[1], 2 * n + 1))  # P(i is ahead by m - n), column m
             lead[:, n] = 1.0
             for up, down in zip(ahead[:, :, None], behind[:, :, None], strict=True):
-                stay = lead * (1.0 - up - down)
-                stay[:, 1:] += lead[:, :-1] * up
-                stay[:, :-1] += lead[:, 1:] * down
-                lead = stay
+                after_click = lead * (1.0 - up - down)
+                after_click[:, 1:] += lead[:, :-1] * up
+                after_click[:, :-1] += lead[:, 1:] * down
+                lead = after_click
             won = lead[:, n + 1 :].sum(axis=1) - lead[:, :n].sum(axis=1)
             outcome[clicks_of_session == n] = won
         return outcome
