@@ -1,4 +1,4 @@
-"""Interleaved lists for tests: rankings for kernels, all lists of a method, logs of them."""
+"""Interleaved lists for tests: rankings, all lists of a method, logs of them."""
 
 from collections import Counter
 from fractions import Fraction
@@ -33,35 +33,16 @@ SHORT_TRIPLES = [
 
 
 class Coded:
-    """Rankings as kernels take them."""
+    """Rankings as methods take them: documents are numbers."""
 
     def __init__(self, rankings):
-        self.ids = list(dict.fromkeys(d for one in rankings for d in one))
-        self.length = np.array([len(one) for one in rankings], np.int32)
-        self.order = np.zeros((len(rankings), len(self.ids)), np.int32)
-        self.rank = np.zeros((len(rankings), len(self.ids)), np.int32)
-        for j, one in enumerate(rankings):
-            for r, d in enumerate(one):
-                self.order[j, r] = self.ids.index(d)
-                self.rank[j, self.ids.index(d)] = r + 1
+        self.ids = list(dict.fromkeys(d for ranking in rankings for d in ranking))
+        self.numbers = [[self.ids.index(d) for d in ranking] for ranking in rankings]
 
     def list_of(self, name, u, k):
-        """Return the list and teams that a kernel makes of the numbers u."""
-        n, rows = self.order.shape
-        size = min(k, rows)
-        u = np.asarray(u, np.float64)
-        shown, team = np.empty(size, np.int32), np.full(size, -1, np.int16)
-        used, place, picks = np.zeros(rows, bool), np.empty(n, np.int64), np.empty(n, np.int64)
-        if name == "team_draft":
-            interleaving.draft_list(self.order, self.length, u, used, place, picks, shown, team)
-        else:
-            credit, power = np.empty((size, n)), np.arange(1.0, rows + 1) ** -3.0
-            mass, fresh = np.empty(n), np.empty(n)
-            interleaving.probabilistic_list(
-                *(self.order, self.length, self.rank, power, u, used, place, mass, fresh),
-                *(shown, team, credit),
-            )
-        return tuple(self.ids[d] for d in shown), tuple(team.tolist())
+        """Return the list and teams that a method makes of the random numbers u."""
+        choice = interleaving.METHODS[name](k=k).choose(self.numbers, iter(u))
+        return tuple(self.ids[d] for d in choice.documents), tuple(choice.teams)
 
 
 def cells(n):
@@ -69,8 +50,8 @@ def cells(n):
     return [(i + 0.5) / n for i in range(n)]
 
 
-def kernel_distribution(name, rankings, k):
-    """Return the exact distribution of (list, teams) of a kernel whose choices are even.
+def drawn_distribution(name, rankings, k):
+    """Return the exact distribution of (list, teams) of a method whose choices are even.
 
     Random numbers run through the middles of cells that divide every choice evenly, one position
     after the other; those that lead to the same beginning are one.
@@ -97,13 +78,9 @@ def kernel_distribution(name, rankings, k):
     return total
 
 
-def programme(rankings, k, **params):
-    ids = Coded(rankings).ids
-    scores = [
-        np.array([-one.index(d) if d in one else np.nan for d in ids], float) for one in rankings
-    ]
-    ranked = interleaving._ranked(scores, np.array([0, len(ids)]), 1)
-    return clicks.Optimised(k=k, **params).distribution(ranked, 0)
+def programme(rankings, k, max_lists=2048):
+    """Return the linear program of optimised interleaving."""
+    return interleaving.solve_programme(Coded(rankings).numbers, k, max_lists)
 
 
 def credit_rows(name, rankings, shown):
@@ -128,8 +105,7 @@ def credit_rows(name, rankings, shown):
 
 def rows_of_lists(made):
     """Return the difference of credits of each list at each position."""
-    credit = made.credit[made.lists]
-    return credit[:, :, 0] - credit[:, :, 1]
+    return made.credit[:, :, 0] - made.credit[:, :, 1]
 
 
 def log_of(name, rankings, lists, clicked, teams=None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +19,10 @@ from rankwright.cli.options import (
     set_option,
 )
 from rankwright.comparison.key_values import parse_settings
-from rankwright.errors import UsageError, counted
+from rankwright.errors import UsageError
 
 if TYPE_CHECKING:
     from rankwright.clicks.base import ClickModel, ClickScores
-    from rankwright.clicks.inspect import LogProfile, PositionClicks
 
 app = typer.Typer(
     name="clicks",
@@ -35,7 +33,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_BAR = 30
 _SHOWN_POSITIONS = 20
 _PICTURES = ("png", "svg", "pdf")
 
@@ -75,10 +72,7 @@ def inspect(
     if json:
         console.print_json(profile.to_dict())
         return
-    _print_shape(profile)
-    console.show("findings", "bold")
-    for sentence in profile.findings or ["no problems found."]:
-        console.show(f"- {sentence}")
+    console.show(str(profile))
     if plot is not None:
         console.say(f"wrote {plot}")
 
@@ -279,39 +273,6 @@ def write_picture(figure: Any, path: Path) -> None:
 
 def _picture_format(path: Path) -> str:
     return path.suffix.lower().lstrip(".")
-
-
-def _print_shape(profile: LogProfile) -> None:
-    console.show(
-        f"{counted(round(profile.sessions), 'session')}, "
-        f"{counted(round(profile.impressions), 'impression')}, "
-        f"{counted(round(profile.clicks), 'click')}, {counted(profile.queries, 'query')}, "
-        f"{counted(profile.documents, 'document')}"
-    )
-    lengths = (
-        f"{profile.shortest}"
-        if profile.shortest == profile.longest
-        else (f"{profile.shortest} to {profile.longest}")
-    )
-    console.show(
-        f"lists of {lengths} documents; {profile.without_click:.1%} of sessions without a click; "
-        f"{profile.moved:.1%} of impressions of documents shown at several positions"
-    )
-    console.show("position  impressions  click rate (95 %)       examination (95 %)", "bold")
-    highest = max(one.rate for one in profile.positions) or 1.0
-    for one in profile.positions[:_SHOWN_POSITIONS]:
-        console.show(_line(one, highest))
-    if len(profile.positions) > _SHOWN_POSITIONS:
-        console.show(f"... and {len(profile.positions) - _SHOWN_POSITIONS} positions more")
-
-
-def _line(one: PositionClicks, highest: float) -> str:
-    rate = f"{one.rate:.4f} [{one.low:.4f}, {one.high:.4f}]"
-    examined = "not known" if isnan(one.examination) else f"{one.examination:.3f}"
-    if not isnan(one.examination_low):
-        examined += f" [{one.examination_low:.3f}, {one.examination_high:.3f}]"
-    bar = "#" * round(_BAR * one.rate / highest)
-    return f"{one.position:8d}  {one.impressions:11,.0f}  {rate}  {examined:22s} {bar}"
 
 
 def _print_fit(fitted: ClickModel, scores: dict[str, ClickScores]) -> None:

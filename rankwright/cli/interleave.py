@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,9 +21,6 @@ from rankwright.cli.options import (
 )
 from rankwright.comparison.key_values import parse_settings
 from rankwright.errors import UsageError
-
-if TYPE_CHECKING:
-    from rankwright.clicks.interleaving_score import InterleavingScores
 
 
 class _ListsByDefault(TyperGroup):
@@ -155,7 +152,7 @@ def score(
     if json:
         console.print_json(found.to_dict())
         return
-    _print(found)
+    console.show(str(found))
     if plot is not None:
         console.say(f"wrote {plot}")
 
@@ -168,15 +165,3 @@ def _names(models: list[str]) -> list[str]:
     if len(set(models)) < len(models):
         raise UsageError("a model is given twice: there is nothing to find out.")
     return models
-
-
-def _print(found: InterleavingScores) -> None:
-    how = found.interleaving
-    console.show(f"{how.method}, {found.sessions:,.0f} sessions, {found.clicked:,.0f} with a click")
-    width = max(6, *map(len, how.rankers))
-    console.show(f"{'ranker':{width}s}  credit per session", "bold")
-    for name, credit in zip(how.rankers, found.credit, strict=True):
-        console.show(f"{name:{width}s}  {credit:18.4f}")
-    console.show("verdict", "bold")
-    for sentence in found.verdict():
-        console.show(f"- {sentence}")

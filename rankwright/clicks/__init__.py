@@ -1,4 +1,4 @@
-"""Clicks: logs, models of how users click, and what can be learnt from both.
+"""Clicks: logs, click models, learning from clicks, off-policy evaluation and interleaving.
 
 Names load on first use; importing this package loads nothing else.
 

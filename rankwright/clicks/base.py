@@ -1,18 +1,18 @@
-"""What all click models share: fitting and evaluation.
+"""Base of click models: fitting and evaluation.
 
 A click model gives P(C_r = 1 | C_1, ..., C_{r-1}), the probability of a click at each position
-given the clicks above. With w the weights of sessions, c the observed clicks and N impressions
+given the clicks above. With the weights w of sessions, the observed clicks c and N impressions,
 
     log_likelihood  = 1/N sum w ln P(C_r = c_r | clicks above)                                   (1)
     perplexity at r = 2^(-mean of log2 P(C_r = c_r)), P not given the clicks above               (2)
 
-where the mean in (2) is over the sessions with position r, and the perplexity of a log is the mean
-over its positions [chuklin2015click]. A model that knows nothing has a perplexity of 2, a perfect
-one of 1. The conditional perplexity has the probabilities of (1) in (2).
+The mean in (2) is over the sessions with position r, and the perplexity of a log is the mean over
+its positions [chuklin2015click]. A model without information has a perplexity of 2, a perfect
+model of 1. The conditional perplexity uses the probabilities of (1) in (2).
 
-A parameter is a probability. With a the number of successes and b that of failures, expected ones
-where they are hidden, its value is (a + s) / (a + b + 2 s): ``smoothing`` s is a number of
-observations of either kind that are added. A parameter without any observation is 0.5.
+A parameter is a probability. With a successes and b failures, which are expected numbers if they
+are hidden, its value is (a + s) / (a + b + 2 s): ``smoothing`` s is the number of successes, and of
+failures, that is added. A parameter without any observation is 0.5.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from rankwright.clicks.sessions import PairTable, Sessions, check_log
-from rankwright.core.types import F64, AnyArray
+from rankwright.clicks.pairs import PairTable, check_log, sums_of
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickLog
 from rankwright.data.frames import frame_of_columns
 from rankwright.errors import DataError, RankwrightError, UsageError
 
-HIGHEST = 1.0 - 1e-6
-"""The highest value of a parameter that is fitted by EM: at 1 no observation would ever move it."""
+_HIGHEST = 1.0 - 1e-6  # of a parameter that is fitted by EM: at 1 it could never change again
 
 
 class NotFittedClickModelError(RankwrightError, ValueError):
@@ -52,9 +51,9 @@ class ClickScores:
     perplexity, conditional_perplexity : float
         Means over positions.
     perplexity_by_position, conditional_perplexity_by_position : array
-        (2) for each position from the first; NaN where the log has none.
+        (2) for each position from the first; NaN if the log does not contain it.
     sessions, impressions : float
-        Weights of what was looked at.
+        Sums of session weights.
 
     Examples
     --------
@@ -75,8 +74,12 @@ class ClickScores:
     impressions: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values as JSON holds them."""
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        """Return a dictionary for JSON."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+        }
 
 
 class ClickModel(ABC):
@@ -85,9 +88,9 @@ class ClickModel(ABC):
     Attributes
     ----------
     parameters_ : dict from names to arrays
-        What was learnt; see the class for what the arrays are indexed by.
+        Fitted parameters; the class documents the index of each array.
     pairs_ : PairTable
-        The queries and documents that parameters of pairs belong to.
+        The queries and documents of parameters that belong to pairs.
 
     Examples
     --------
@@ -100,7 +103,7 @@ class ClickModel(ABC):
 
     name: ClassVar[str]
     of_pairs: ClassVar[tuple[str, ...]]
-    """Parameters that belong to (query, document) pairs; the others belong to positions."""
+    """Parameters that belong to (query, document) pairs; further ones belong to positions."""
 
     smoothing: float
     n_jobs: int | None
@@ -108,17 +111,17 @@ class ClickModel(ABC):
     parameters_: dict[str, F64]
     pairs_: PairTable
 
-    # --- what a model has to say -------------------------------------------------------------
+    # --- to implement ------------------------------------------------------------------------
 
     @abstractmethod
     def fit(self, log: ClickLog) -> Self:
         """Fit the model to a log."""
 
     @abstractmethod
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:
         """Return the click probability of each impression, given the clicks above or not."""
 
-    # --- what follows ------------------------------------------------------------------------
+    # --- evaluation --------------------------------------------------------------------------
 
     def click_probabilities(self, log: ClickLog, *, conditional: bool = True) -> F64:
         """Return the click probability of each impression.
@@ -126,28 +129,32 @@ class ClickModel(ABC):
         Parameters
         ----------
         conditional
-            Whether it is that given the clicks above in the same session.
+            Whether to condition on the clicks above in the same session.
         """
-        return self._probabilities(self._sessions(log), conditional=conditional)
+        return self._probabilities(log, self._pairs_of(log), conditional=conditional)
 
     def evaluate(self, log: ClickLog) -> ClickScores:
         """Return log-likelihood and perplexity on a log."""
-        taken = self._sessions(log)
-        weight = np.repeat(taken.weight, log.sizes)
-        log_given = _log_of(self._probabilities(taken, conditional=True), log.click)
-        log_alone = _log_of(self._probabilities(taken, conditional=False), log.click)
-        shown, given, alone = (  # sums by position
-            np.bincount(log.position, values)[1:]
-            for values in (weight, weight * log_given, weight * log_alone)
-        )
-        sessions, impressions = float(taken.weight.sum()), float(shown.sum())
+        pair = self._pairs_of(log)
+        probabilities = [
+            self._probabilities(log, pair, conditional=conditional) for conditional in (True, False)
+        ]
+        weight = log.impression_weights()
+        shown = np.bincount(log.position, weight)[1:]
+        impressions = float(shown.sum())
         if impressions == 0.0:
             raise DataError("the log has no impressions to evaluate a click model on.")
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            conditional, marginal = np.exp(-given / shown), np.exp(-alone / shown)  # (2)
+            sums = [  # of log-likelihoods by position
+                np.bincount(log.position, weight * np.log(np.where(log.click, p, 1.0 - p)))[1:]
+                for p in probabilities
+            ]
+            conditional, marginal = (np.exp(-values / shown) for values in sums)  # (2)
+        log_likelihood = float(sums[0].sum())
+        sessions = float(log.n_sessions if log.weight is None else log.weight.sum())
         return ClickScores(
-            log_likelihood=float(given.sum() / impressions),  # (1)
-            session_log_likelihood=float(given.sum() / sessions),
+            log_likelihood=log_likelihood / impressions,  # (1)
+            session_log_likelihood=log_likelihood / sessions,
             perplexity=float(np.nanmean(marginal)),
             conditional_perplexity=float(np.nanmean(conditional)),
             perplexity_by_position=marginal,
@@ -164,9 +171,9 @@ class ClickModel(ABC):
             "query": pairs.query_ids[pairs.query],
             "document": pairs.document_ids[pairs.document],
         }
-        for name in self.of_pairs:
-            columns[name] = self.parameters_[name]
-        return frame_of_columns(columns, backend)
+        return frame_of_columns(
+            columns | {name: self.parameters_[name] for name in self.of_pairs}, backend
+        )
 
     def get_params(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
@@ -191,22 +198,23 @@ class ClickModel(ABC):
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0.0):
             raise UsageError(f"smoothing must be 0 or more, not {self.smoothing}.")
 
-    def _sessions(self, log: ClickLog) -> Sessions:
+    def _pairs_of(self, log: ClickLog) -> I64:
+        """Return the pair of each impression; a number beyond the last for unknown pairs."""
         self._check_fitted()
         check_log(log)
-        return Sessions.of(log, self.pairs_.codes(log))
-
-    def _padded(self, name: str) -> F64:
-        """Return a parameter with 0.5 behind its last value, for what was not in the log."""
-        return np.append(self.parameters_[name], 0.5)
+        return self.pairs_.codes(log)
 
     def _at(self, name: str, index: AnyArray) -> F64:
-        """Return the values of a parameter; 0.5 where the index is beyond the last."""
-        values = self._padded(name)
+        """Return values of a parameter; 0.5 for indices beyond the last, which are unknown."""
+        values = np.append(self.parameters_[name], 0.5)
         return values[np.minimum(index, len(values) - 1)]
 
+    def _ratio(self, code: AnyArray, successes: AnyArray, trials: AnyArray) -> F64:
+        """Return the smoothed ratio of the successes and trials with each code."""
+        return self._smoothed(sums_of(code, successes), sums_of(code, trials))
+
     def _smoothed(self, successes: F64, trials: F64) -> F64:
-        """Return probabilities from counts; 0.5 where there is nothing to go by."""
+        """Return smoothed probabilities; 0.5 without any trial."""
         total = trials + 2.0 * self.smoothing
         nothing = total <= 0.0
         return np.where(nothing, 0.5, (successes + self.smoothing) / np.where(nothing, 1.0, total))
@@ -218,9 +226,9 @@ class EMClickModel(ClickModel):
     Attributes
     ----------
     n_iter_ : int
-        Iterations that were made.
+        Number of iterations.
     converged_ : bool
-        Whether the last one changed no parameter by more than ``tol``.
+        Whether the last iteration changed no parameter by more than ``tol``.
     curve_ : list of float
         The log-likelihood (1) of the log before each iteration.
     """
@@ -249,28 +257,27 @@ class EMClickModel(ClickModel):
         if not self.tol >= 0.0:
             raise UsageError(f"tol must be 0 or more, not {self.tol}.")
 
-    def _iterate(
+    def _maximise(
         self,
         step: Callable[[dict[str, F64]], tuple[dict[str, F64], float]],
-        start: dict[str, F64],
+        sizes: dict[str, int],
         impressions: float,
     ) -> None:
-        """Call ``step`` until nothing changes; it returns parameters and the log-likelihood."""
-        now, self.curve_, self.converged_ = start, [], False
+        """Call ``step`` until no parameter changes.
+
+        ``step`` returns the next parameters and the log-likelihood of its arguments. ``sizes`` has
+        the length of each parameter.
+        """
+        if not impressions > 0.0:
+            raise DataError("the log has no impressions to fit a click model to.")
+        now = {name: np.full(size, 0.5) for name, size in sizes.items()}
+        self.curve_, self.converged_ = [], False
         while len(self.curve_) < self.max_iter and not self.converged_:
-            then, value = step(now)
+            new, value = step(now)
+            new = {name: np.minimum(values, _HIGHEST) for name, values in new.items()}
             self.curve_.append(value / impressions)
-            moved = [float(np.abs(then[name] - now[name]).max(initial=0.0)) for name in now]
-            self.converged_ = max(moved) <= self.tol
-            now = then
+            changes = [np.abs(new[name] - now[name]).max(initial=0.0) for name in now]
+            self.converged_ = bool(max(changes) <= self.tol)
+            now = new
         self.n_iter_ = len(self.curve_)
         self.parameters_ = now
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _log_of(probability: F64, click: AnyArray) -> F64:
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(click, probability, 1.0 - probability))

@@ -1,9 +1,10 @@
-"""Models of a user who goes down the list: cascade, DCM, SDBN and DBN.
+"""Models of a user who scans the list from the top: cascade, DCM, SDBN and DBN.
 
-The user examines the first document. An examined document is clicked with probability alpha_u, its
-attractiveness for the query (u is the pair of both). After a click the user is satisfied, S = 1,
-with probability sigma. The next document is examined with probability ``after_skip`` if there was
-no click and ``after_click`` if there was one, and none below one that is not examined:
+The user examines the first document. An examined document is clicked with the probability alpha_u,
+its attractiveness for the query (u is the pair of both). After a click the user is satisfied,
+S = 1, with the probability sigma. The next document is examined with the probability ``after_skip``
+after a skip and ``after_click`` after a click. Nothing is examined below a document that is not
+examined.
 
     cascade   after_skip 1       after_click 0                       [craswell2008experimental]  (1)
     DCM       after_skip 1       after_click lambda_r                [guo2009efficient]          (2)
@@ -17,60 +18,40 @@ With e_r the probability that r is examined given the clicks above (e_1 = 1), an
               after_skip e_r (1 - alpha_r) / (1 - e_r alpha_r)     if not                        (7)
     P(C_r = 1) = m_r alpha_r,   m_{r+1} = m_r (alpha_r after_click + (1 - alpha_r) after_skip)   (8)
 
-The first three are counted: alpha from documents down to the first click (cascade) or the last one
-(DCM, SDBN; down to the end without any); lambda and sigma from clicks that are not, and are, the
-last one. That takes every document below the last click for not examined, which is the maximum of
-a lower bound of the likelihood for DCM and SDBN [guo2009efficient].
+The first three are fitted by counting: alpha from documents down to the first click (cascade) or
+the last one (DCM, SDBN), or down to the end without clicks; lambda from clicks that are not the
+last one, sigma from clicks that are. Documents below the last click count as not examined, which
+maximises a lower bound of the likelihood of DCM and SDBN [guo2009efficient].
 
 DBN is fitted by EM. Documents down to the last click are examined. Below it, B_r is the probability
 of no click from r on if r is examined (1 behind the end of the list),
 
     B_r = (1 - alpha_r) (gamma B_{r+1} + 1 - gamma)                                              (9)
 
-which gives the probabilities of S at the last click and of E at each document, given all clicks. An
-expected success of alpha is a click, or alpha_u where a document is not examined; of sigma, S = 1
-at a click; of gamma, a next document that is examined, after a document without a click or a click
-with S = 0.
+From B follow the probabilities, given all clicks, of S at the last click and of the examination of
+each document. The expected successes of alpha are clicks, and alpha_u for documents that are not
+examined; of sigma S = 1 at clicks; of gamma an examined next document, after a document without a
+click or a click with S = 0.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rankwright.clicks.base import HIGHEST, ClickModel, EMClickModel
-from rankwright.clicks.sessions import PairTable, Sessions, by_query, check_log, sums_of
+from rankwright.clicks.base import ClickModel, EMClickModel
+from rankwright.clicks.pairs import PairTable, check_log, sums_of
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import longest
-from rankwright.core.parallel import map_queries, map_ranges, ordered_sum
-from rankwright.core.types import F64, AnyArray
+from rankwright.core.parallel import map_queries
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickLog
-from rankwright.errors import DataError
 
-_FLOOR = 1e-6
+_LOWEST_CLICK = 1e-6  # probability of a click below another one in the cascade model
 
-
-class _Parameters(NamedTuple):
-    """Parameters of DBN as its kernels take them."""
-
-    alpha: F64
-    sigma: F64
-    gamma: float
-
-
-class _Sums(NamedTuple):
-    """Expected successes of pairs; successes and trials of gamma and log-likelihoods by range."""
-
-    attracted: F64
-    satisfied: F64
-    continued: AnyArray  # (ranges, 2)
-    value: F64
-
-
-# --- kernels: probabilities ------------------------------------------------------------------
+# --- kernels ------------------------------------------------------------------
 
 
 @kernel
@@ -97,176 +78,121 @@ def _marginal(lo, hi, indptr, alpha, after_skip, after_click, out):
             m *= alpha[i] * after_click[i] + (1.0 - alpha[i]) * after_skip[i]  # (8)
 
 
-# --- kernels: counts -------------------------------------------------------------------------
-
-
 @kernel
-def _count(sessions, to_first, attracted, seen, ended, ended_at):
-    """Add up clicks and documents down to the first or the last click, and last clicks."""
-    for s in range(len(sessions.indptr) - 1):
-        start, end, w = sessions.indptr[s], sessions.indptr[s + 1], sessions.weight[s]
-        stop = end  # one behind the last document that counts
-        for i in range(start, end):
-            if sessions.click[i]:
-                stop = i + 1
-                if to_first:
-                    break
-        for i in range(start, stop):
-            u = sessions.pair[i]
-            seen[u] += w
-            if sessions.click[i]:
-                attracted[u] += w
-                if i + 1 == stop:
-                    ended[u] += w
-                    ended_at[sessions.position[i] - 1] += w
+def _expect(indptr, pair, click, weight, alpha, sigma, gamma, below, attracted, satisfied, went_on):
+    """Add up expected successes of all sessions; return the log-likelihood.
 
-
-# --- kernels: expectations -------------------------------------------------------------------
-
-
-@kernel
-def _posterior(start, end, sessions, now, below, attracted, satisfied, continued):
-    """Write expected successes of each document of a session; return its log-likelihood.
-
-    ``below`` is scratch for (9); ``continued`` has successes and trials of gamma.
+    ``below`` is scratch for B of (9). ``went_on`` has successes and trials of gamma.
     """
-    gamma = now.gamma
-    last = start - 1
-    for i in range(start, end):
-        if sessions.click[i]:
-            last = i
-    below[end - start] = 1.0
-    for i in range(end - 1, last, -1):
-        alpha = now.alpha[sessions.pair[i]]
-        below[i - start] = (1.0 - alpha) * (gamma * below[i - start + 1] + 1.0 - gamma)  # (9)
-    continued[0] = continued[1] = 0.0
     value = 0.0
-    for i in range(start, last):  # examined, and so is the next
-        alpha, sigma = now.alpha[sessions.pair[i]], now.sigma[sessions.pair[i]]
-        attracted[i - start] = satisfied[i - start] = 0.0
-        continued[0] += 1.0
-        continued[1] += 1.0
-        if sessions.click[i]:
-            attracted[i - start] = 1.0
-            value += math.log(alpha * (1.0 - sigma) * gamma)
-        else:
-            value += math.log((1.0 - alpha) * gamma)
-    e = 1.0
-    if last >= start:
-        alpha, sigma = now.alpha[sessions.pair[last]], now.sigma[sessions.pair[last]]
-        quiet = gamma * below[last - start + 1]
-        other = (1.0 - sigma) * (quiet + 1.0 - gamma)
-        s = sigma / (sigma + other)
-        attracted[last - start], satisfied[last - start] = 1.0, s
-        e = (1.0 - s) * quiet / (quiet + 1.0 - gamma)
-        continued[0] += e
-        continued[1] += 1.0 - s
-        value += math.log(alpha * (sigma + other))
-    elif end > start:
-        value += math.log(below[0])
-    for i in range(last + 1, end):
-        attracted[i - start] = now.alpha[sessions.pair[i]] * (1.0 - e)
-        satisfied[i - start] = 0.0
-        quiet = gamma * below[i - start + 1]
-        continued[1] += e
-        e *= quiet / (quiet + 1.0 - gamma)
-        continued[0] += e
+    for s in range(len(weight)):
+        start, end, w = indptr[s], indptr[s + 1], weight[s]
+        last = start - 1
+        for i in range(start, end):
+            if click[i]:
+                last = i
+        below[end - start] = 1.0
+        for i in range(end - 1, last, -1):
+            further = gamma * below[i - start + 1] + 1.0 - gamma
+            below[i - start] = (1.0 - alpha[pair[i]]) * further  # (9)
+        for i in range(start, last):  # examined, and so is the next
+            u = pair[i]
+            went_on[0] += w
+            went_on[1] += w
+            if click[i]:
+                attracted[u] += w
+                value += w * math.log(alpha[u] * (1.0 - sigma[u]) * gamma)
+            else:
+                value += w * math.log((1.0 - alpha[u]) * gamma)
+        e = 1.0  # P(examined | all clicks)
+        if last >= start:
+            u = pair[last]
+            quiet = gamma * below[last - start + 1]
+            unsatisfied = (1.0 - sigma[u]) * (quiet + 1.0 - gamma)
+            left = sigma[u] / (sigma[u] + unsatisfied)  # P(S = 1 | all clicks)
+            e = (1.0 - left) * quiet / (quiet + 1.0 - gamma)
+            attracted[u] += w
+            satisfied[u] += w * left
+            went_on[0] += w * e
+            went_on[1] += w * (1.0 - left)
+            value += w * math.log(alpha[u] * (sigma[u] + unsatisfied))
+        elif end > start:
+            value += w * math.log(below[0])
+        for i in range(last + 1, end):
+            quiet = gamma * below[i - start + 1]
+            attracted[pair[i]] += w * alpha[pair[i]] * (1.0 - e)
+            went_on[1] += w * e
+            e *= quiet / (quiet + 1.0 - gamma)
+            went_on[0] += w * e
     return value
-
-
-@kernel
-def _expect(first, last, bounds, sessions, now, sums):
-    """Add up expected successes over the sessions of ranges first:last."""
-    most = longest(bounds[first], bounds[last], sessions.indptr)
-    below, attracted, satisfied = np.empty(most + 1), np.empty(most), np.empty(most)
-    continued = np.empty(2)
-    for r in range(first, last):
-        for s in range(bounds[r], bounds[r + 1]):
-            start, end, w = sessions.indptr[s], sessions.indptr[s + 1], sessions.weight[s]
-            value = _posterior(start, end, sessions, now, below, attracted, satisfied, continued)
-            sums.value[r] += w * value
-            for i in range(start, end):
-                u = sessions.pair[i]
-                sums.attracted[u] += w * attracted[i - start]
-                sums.satisfied[u] += w * satisfied[i - start]
-            sums.continued[r, 0] += w * continued[0]
-            sums.continued[r, 1] += w * continued[1]
 
 
 # --- API -------------------------------------------------------------------------------------
 
 
 class _Chain(ClickModel):
-    """A model of a user who goes down the list."""
+    """A model of a user who scans the list from the top."""
 
     @abstractmethod
-    def _after(self, sessions: Sessions, alpha: F64) -> tuple[AnyArray, AnyArray]:
-        """Return ``after_skip`` and ``after_click`` of each impression."""
+    def _after(self, log: ClickLog, pair: I64) -> tuple[AnyArray, AnyArray]:
+        """Return ``after_skip`` and ``after_click``: a number, or one of each impression."""
 
-    def _chain(self, sessions: Sessions) -> tuple[F64, F64, F64]:
-        alpha = self._at("attractiveness", sessions.pair)
-        skip, click = self._after(sessions, alpha)
-        return alpha, np.broadcast_to(skip, alpha.shape), np.broadcast_to(click, alpha.shape)
-
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:
-        chain, out = self._chain(sessions), np.empty(len(sessions.pair))
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:
+        alpha, out = self._at("attractiveness", pair), np.empty(len(pair))
+        chain = alpha, *(np.broadcast_to(after, alpha.shape) for after in self._after(log, pair))
         if conditional:
-            args: tuple[Any, ...] = (sessions.click, *chain, out)
-            map_queries(_conditional, sessions.indptr, *args, n_jobs=self.n_jobs)
+            args: tuple[Any, ...] = (log.click, *chain, out)
+            map_queries(_conditional, log.indptr, *args, n_jobs=self.n_jobs)
         else:
-            map_queries(_marginal, sessions.indptr, *chain, out, n_jobs=self.n_jobs)
+            map_queries(_marginal, log.indptr, *chain, out, n_jobs=self.n_jobs)
         return out
 
 
 class _Counted(_Chain):
     """A chain without hidden variables down to the last click."""
 
-    to_first: ClassVar[bool] = False
-
     def __init__(self, *, smoothing: float = 1.0, n_jobs: int | None = None) -> None:
         self.smoothing = smoothing
         self.n_jobs = n_jobs
 
     def fit(self, log: ClickLog) -> Self:
-        """Count; see `ClickModel.fit`."""
+        """Fit the model by counting."""
         self._check_params()
         check_log(log)
         self.pairs_, pair = PairTable.of(log)
-        sessions, n = Sessions.of(log, pair), self.pairs_.n_pairs
-        attracted, seen, ended = np.zeros((3, n))
-        ended_at = np.zeros(log.n_positions)
-        _count(sessions, self.to_first, attracted, seen, ended, ended_at)
-        weight = log.impression_weights() * log.click
-        clicked = sums_of(pair, weight, n)
-        clicked_at = sums_of(log.position - 1, weight, log.n_positions)
-        counted = {"attractiveness": (attracted, seen)}
-        counted |= self._counted(ended, clicked, ended_at, clicked_at)
-        self.parameters_ = {name: self._smoothed(*counts) for name, counts in counted.items()}
+        clicked = np.flatnonzero(log.click)
+        last = log.indptr[1:] - 1  # the last examined impression
+        # Of repeated indices the last one is assigned.
+        at = clicked[::-1] if isinstance(self, Cascade) else clicked
+        last[log.session_of_impression()[at]] = at
+        last = np.repeat(last, log.sizes)
+        place = np.arange(log.n_impressions)
+        weight = log.impression_weights()
+        examined = weight * (place <= last)
+        self.parameters_ = {
+            "attractiveness": self._ratio(pair, examined * log.click, examined),
+            **self._of_clicks(log, pair, weight * log.click, place == last),
+        }
         return self
 
-    def _counted(
-        self,
-        ended: F64,  # noqa: ARG002
-        clicked: F64,  # noqa: ARG002
-        ended_at: F64,  # noqa: ARG002
-        clicked_at: F64,  # noqa: ARG002
-    ) -> dict[str, tuple[F64, F64]]:
-        """Return successes and trials of further parameters, from last clicks and all clicks."""
+    def _of_clicks(self, log: ClickLog, pair: I64, clicked: F64, last: AnyArray) -> dict[str, F64]:  # noqa: ARG002
+        """Return further parameters from the weights of clicks; ``last`` marks last clicks."""
         return {}
 
 
 class Cascade(_Counted):
     """Cascade model: the user clicks the first attractive document and leaves, (1).
 
-    ``parameters_["attractiveness"]`` has a value for each pair of query and document. A click below
-    another has probability 0 here; 1e-6 is taken, so that a log with one has a likelihood.
+    ``parameters_["attractiveness"]`` has a value for each pair of query and document. The model
+    gives probability 0 to a click below another one; 1e-6 is used instead, so that the likelihood
+    of a log with several clicks is not 0.
 
     Parameters
     ----------
     smoothing : float
-        Observations of either kind that are added to those counted.
+        Number of successes, and of failures, added to the counts.
     n_jobs : int or None
-        Threads for probabilities; None is all CPUs. The result is the same for any number.
+        Threads for probabilities; None uses all CPUs. The result does not depend on it.
 
     Examples
     --------
@@ -281,18 +207,17 @@ class Cascade(_Counted):
 
     name: ClassVar[str] = "cascade"
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness",)
-    to_first: ClassVar[bool] = True
 
-    def _after(self, sessions: Sessions, alpha: F64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
+    def _after(self, log: ClickLog, pair: I64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
         return np.ones(1), np.zeros(1)  # (1)
 
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:
-        found = super()._probabilities(sessions, conditional=conditional)
-        return np.where(found == 0.0, _FLOOR, found) if conditional else found
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:
+        p = super()._probabilities(log, pair, conditional=conditional)
+        return np.where(p == 0.0, _LOWEST_CLICK, p) if conditional else p
 
 
 class DCM(_Counted):
-    """Dependent click model: after a click the user goes on, depending on the position, (2).
+    """Dependent click model: the user continues after a click, depending on the position, (2).
 
     ``parameters_["attractiveness"]`` has a value for each pair of query and document,
     ``parameters_["continuation"]`` for each position from the first.
@@ -314,24 +239,18 @@ class DCM(_Counted):
     name: ClassVar[str] = "dcm"
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness",)
 
-    def _counted(
-        self,
-        ended: F64,  # noqa: ARG002
-        clicked: F64,  # noqa: ARG002
-        ended_at: F64,
-        clicked_at: F64,
-    ) -> dict[str, tuple[F64, F64]]:
-        return {"continuation": (clicked_at - ended_at, clicked_at)}
+    def _of_clicks(self, log: ClickLog, pair: I64, clicked: F64, last: AnyArray) -> dict[str, F64]:  # noqa: ARG002
+        return {"continuation": self._ratio(log.position - 1, clicked * ~last, clicked)}
 
-    def _after(self, sessions: Sessions, alpha: F64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
-        return np.ones(1), self._at("continuation", sessions.position - 1)  # (2)
+    def _after(self, log: ClickLog, pair: I64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
+        return np.ones(1), self._at("continuation", log.position - 1)  # (2)
 
 
 class SDBN(_Counted):
-    """Simplified DBN: a user who is not satisfied always goes on, (3).
+    """Simplified DBN: a user who is not satisfied always continues, (3).
 
     ``parameters_["attractiveness"]`` and ``parameters_["satisfaction"]`` have a value for each pair
-    of query and document; their product is the relevance that the model sees.
+    of query and document; their product is the relevance in this model.
 
     Parameters
     ----------
@@ -352,21 +271,15 @@ class SDBN(_Counted):
     name: ClassVar[str] = "sdbn"
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness", "satisfaction")
 
-    def _counted(
-        self,
-        ended: F64,
-        clicked: F64,
-        ended_at: F64,  # noqa: ARG002
-        clicked_at: F64,  # noqa: ARG002
-    ) -> dict[str, tuple[F64, F64]]:
-        return {"satisfaction": (ended, clicked)}
+    def _of_clicks(self, log: ClickLog, pair: I64, clicked: F64, last: AnyArray) -> dict[str, F64]:  # noqa: ARG002
+        return {"satisfaction": self._ratio(pair, clicked * last, clicked)}
 
-    def _after(self, sessions: Sessions, alpha: F64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
-        return np.ones(1), 1.0 - self._at("satisfaction", sessions.pair)  # (3)
+    def _after(self, log: ClickLog, pair: I64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
+        return np.ones(1), 1.0 - self._at("satisfaction", pair)  # (3)
 
 
 class DBN(EMClickModel, _Chain):
-    """Dynamic Bayesian network: a user who is not satisfied goes on with probability gamma, (4).
+    """Dynamic Bayesian network: unsatisfied users continue with probability gamma, (4).
 
     ``parameters_["attractiveness"]`` and ``parameters_["satisfaction"]`` have a value for each pair
     of query and document, ``parameters_["continuation"]`` has one, gamma.
@@ -374,13 +287,13 @@ class DBN(EMClickModel, _Chain):
     Parameters
     ----------
     smoothing : float
-        Observations of either kind that are added to those expected.
+        Number of successes, and of failures, added to the expected ones.
     max_iter : int
-        The most iterations of EM.
+        Maximum number of EM iterations.
     tol : float
-        The change of a parameter below which it stops.
+        EM stops if no parameter changes by more than this.
     n_jobs : int or None
-        Threads; None is all CPUs. The result is the same for any number.
+        Threads; None uses all CPUs. The result does not depend on it.
 
     Examples
     --------
@@ -396,45 +309,33 @@ class DBN(EMClickModel, _Chain):
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness", "satisfaction")
 
     def fit(self, log: ClickLog) -> Self:
-        """Fit by EM; see `ClickModel.fit`."""
+        """Fit the model by EM."""
         self._check_params()
         check_log(log)
-        if not log.n_impressions:
-            raise DataError("the log has no impressions to fit a click model to.")
-        merged, bounds = by_query(log.merged())  # equal sessions once
+        merged = log.merged()  # equal sessions once
         self.pairs_, pair = PairTable.of(merged)
-        sessions, n = Sessions.of(merged, pair), self.pairs_.n_pairs
         weight = merged.impression_weights()
-        shown = sums_of(pair, weight, n)
-        clicked = sums_of(pair, weight * merged.click, n)
-        ranges = len(bounds) - 1
+        shown, clicked = sums_of(pair, weight), sums_of(pair, weight * merged.click)
+        sessions = merged.indptr, pair, merged.click, merged.weight
+        below = np.empty(int(merged.sizes.max(initial=0)) + 1)
+        n = self.pairs_.n_pairs
 
         def step(now: dict[str, F64]) -> tuple[dict[str, F64], float]:
-            known = _Parameters(
-                now["attractiveness"], now["satisfaction"], float(now["continuation"][0])
-            )
-            sums = _Sums(np.zeros(n), np.zeros(n), np.zeros((ranges, 2)), np.zeros(ranges))
-            map_ranges(
-                _expect, np.arange(ranges + 1), bounds, sessions, known, sums, n_jobs=self.n_jobs
-            )
-            successes, trials = sums.continued.sum(axis=0)
-            then = {
-                "attractiveness": self._smoothed(sums.attracted, shown),
-                "satisfaction": self._smoothed(sums.satisfied, clicked),
-                "continuation": self._smoothed(np.array([successes]), np.array([trials])),
+            alpha, sigma = now["attractiveness"], now["satisfaction"]
+            (gamma,) = now["continuation"].tolist()
+            attracted, satisfied, went_on = np.zeros(n), np.zeros(n), np.zeros(2)
+            value = _expect(*sessions, alpha, sigma, gamma, below, attracted, satisfied, went_on)
+            new = {
+                "attractiveness": self._smoothed(attracted, shown),
+                "satisfaction": self._smoothed(satisfied, clicked),
+                "continuation": self._smoothed(went_on[:1], went_on[1:]),
             }
-            return {name: np.minimum(one, HIGHEST) for name, one in then.items()}, ordered_sum(
-                sums.value
-            )
+            return new, value
 
-        start = {
-            "attractiveness": np.full(n, 0.5),
-            "satisfaction": np.full(n, 0.5),
-            "continuation": np.full(1, 0.5),
-        }
-        self._iterate(step, start, float(shown.sum()))
+        sizes = {"attractiveness": n, "satisfaction": n, "continuation": 1}
+        self._maximise(step, sizes, float(weight.sum()))
         return self
 
-    def _after(self, sessions: Sessions, alpha: F64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
+    def _after(self, log: ClickLog, pair: I64) -> tuple[AnyArray, AnyArray]:  # noqa: ARG002
         gamma = self.parameters_["continuation"]
-        return gamma, gamma * (1.0 - self._at("satisfaction", sessions.pair))  # (4)
+        return gamma, gamma * (1.0 - self._at("satisfaction", pair))  # (4)

@@ -20,17 +20,17 @@ prior and a Poisson number of clicks with mean r E + O, O = sum_k n_k o_k:
     r = (kappa m + C) / (kappa + E), between 0 and the highest click rate possible              (3)
 
 m is a regression of C / E on the features, by trees that were fitted to the other half of the
-queries. kappa is the exposure at which clicks count as much as the regression. It follows from the
-dispersion of clicks around the regression (empirical Bayes), which is what Poisson noise and the
-variance m / kappa of relevance explain together:
+queries. With the exposure kappa, clicks count as much as the regression. It follows from the
+dispersion of clicks around the regression (empirical Bayes), which is the sum of Poisson noise and
+the variance m / kappa of relevance:
 
     1 / kappa = sum_d ((C - E m)^2 / (E m + O) - 1) / sum_d E^2 m / (E m + O)                   (4)
 
 Documents with many impressions therefore keep their click rate, corrected for positions, and
-documents with few are close to the regression. No document gets an extreme grade, whatever the loss
-makes of grades: gains 2^r - 1, differences of pairs, or targets of a softmax.
+documents with few are close to the regression. No document gets an extreme grade, for any loss:
+with gains 2^r - 1, differences of pairs, or targets of a softmax.
 
-The probability with which a document was shown at k (``ClickLog.propensity``) is not used: given
+The probability of showing a document at k (``ClickLog.propensity``) is not used: given
 that a document was shown, clicks depend on a_k and relevance only, and n_k counts how often.
 
 A loss that is relative to the best possible list of a query, such as NDCG, divides by the ideal DCG
@@ -84,7 +84,7 @@ from rankwright.rankers.fitting import last_model
 METHODS = ("posterior", "ips")
 UNITS = ("document", "session")
 _STRENGTH = (1.0, 1e4)  # bounds of kappa in (4), which few clicks determine badly
-_SATURATION = 5.0  # exposure at which the weight of a document in the regression is half its limit
+_SATURATION = 5.0  # exposure that gives a document half of the maximum weight in the regression
 _LOWEST_PRIOR = 0.05  # of m, relative to the mean relevance: trees may predict 0 or less
 _LOWEST_UNCLICKED = 1e-3  # of t in (7), which noise may bring to 0 or below
 
@@ -134,7 +134,7 @@ def debias(
         from the first positions only may rank all other documents arbitrarily. `Ranker.fit` with
         ``propensity`` adds them, unless it optimises a metric without a loss.
     unit : {"document", "session"}, default "document"
-        Return one grade for each document of a query, or the lists as they were shown with weights
+        Return one grade for each document of a query, or the original lists with weights
         for pairwise losses.
     both_sides : bool, default False
         For ``unit="session"``: also correct documents without a click, as Unbiased LambdaMART does.
@@ -152,13 +152,13 @@ def debias(
     check_choice("method", method, METHODS)
     check_choice("unit", unit, UNITS)
     rows = click_rows(clicks)
-    known = known_propensity(propensity, rows, n_jobs=n_jobs)
+    propensity = known_propensity(propensity, rows, n_jobs=n_jobs)
     if unit == "session":
         lists = clicks.to_ranking_data("session") if isinstance(clicks, ClickLog) else rows
-        return _weighted_lists(lists, known, clip, both_sides)
+        return _weighted_lists(lists, propensity, clip, both_sides)
     if both_sides:
         raise UsageError("both_sides=True needs unit='session'.")
-    documents = _Documents(rows, known, clip)
+    documents = _Documents(rows, propensity, clip)
     if method == "ips":
         if unshown:
             raise UsageError("unshown=True needs method='posterior', which has a regression.")
@@ -436,29 +436,24 @@ def _with_unshown(
     rows = np.flatnonzero(unseen & asked[table.query_of_row()])
     if not len(rows):
         return shown
-    every = np.ones(len(documents.first), bool)
-    rest = RankingData.from_arrays(
-        table.X[rows],
-        documents.predict(table.X[rows], every, n_jobs),
-        qid=table.qid[table.query_of_row()[rows]],
-        doc_id=None if table.doc_id is None else table.doc_id[rows],
-        feature_names=table.feature_names,
-        categories=table.categories,
-    )
+    everything = np.ones(len(documents.first), bool)
     strength = documents.strength
     if weighted:
         weight = strength / (strength + documents.exposure).mean()
     else:
         shown = shown._replace(sample_weight=np.ones(shown.n_documents))
         weight = strength / (strength + documents.exposure.mean())
-    rest = rest._replace(sample_weight=np.full(rest.n_documents, weight))
-    return _joined(shown, rest)
-
-
-def _joined(shown: RankingData, rest: RankingData) -> RankingData:
-    """Return the documents of both, query by query."""
-    both = concatenate([shown, rest], shared_ids=True)
-    return RankingData.from_arrays(
+    unshown = RankingData.from_arrays(
+        table.X[rows],
+        documents.predict(table.X[rows], everything, n_jobs),
+        qid=table.qid[table.query_of_row()[rows]],
+        sample_weight=np.full(len(rows), weight),
+        doc_id=None if table.doc_id is None else table.doc_id[rows],
+        feature_names=table.feature_names,
+        categories=table.categories,
+    )
+    both = concatenate([shown, unshown], shared_ids=True)
+    return RankingData.from_arrays(  # query by query
         both.X,
         both.y,
         qid=both.qid.astype(str)[both.query_of_row()],
@@ -472,25 +467,25 @@ def _joined(shown: RankingData, rest: RankingData) -> RankingData:
 def _weighted_lists(
     lists: RankingData, propensity: Propensity, clip: float | None, both_sides: bool
 ) -> RankingData:
-    """Return lists as they were shown, with the weights (6)."""
+    """Return the original lists, with the weights (6)."""
     if propensity.offset is not None:
         raise UsageError("unit='session' does not support offsets; use unit='document'.")
     if not np.isin(lists.y, (0.0, 1.0)).all():
         raise DataError("unit='session' needs grades 0 and 1: 1 for a click.")
-    known = propensity if clip is None else propensity.clipped(clip)
+    if clip is not None:
+        propensity = propensity.clipped(clip)
     assert lists.position is not None
-    examination, _ = known.at(lists.position)
-    impressions = np.repeat(
-        np.ones(lists.n_queries) if lists.query_weight is None else lists.query_weight, lists.sizes
-    )
-    without = np.ones(known.n_positions)
+    examination, _ = propensity.at(lists.position)
+    unclicked = np.ones(lists.n_documents)  # t of (7)
     if both_sides:
-        place = lists.position.astype(np.int64) - 1
-        shown = np.bincount(place, impressions, known.n_positions)
-        clicked = np.bincount(place, impressions * lists.y, known.n_positions)
+        place, n = lists.position.astype(np.int64) - 1, propensity.n_positions
+        weight = lists.query_weight
+        impressions = np.repeat(np.ones(lists.n_queries) if weight is None else weight, lists.sizes)
+        shown = np.bincount(place, impressions, n)
+        clicked = np.bincount(place, impressions * lists.y, n)
         rate = clicked / np.where(shown > 0.0, shown, 1.0)
-        relevant = np.minimum(rate / known.examination, 1.0 - _LOWEST_UNCLICKED)
-        without = np.maximum((1.0 - rate) / (1.0 - relevant), _LOWEST_UNCLICKED)  # (7)
-    side = without[lists.position.astype(np.int64) - 1]
-    weight = np.where(lists.y > 0.0, 1.0 / examination, 1.0 / side)  # (6)
+        relevant = np.minimum(rate / propensity.examination, 1.0 - _LOWEST_UNCLICKED)
+        t = np.maximum((1.0 - rate) / (1.0 - relevant), _LOWEST_UNCLICKED)  # (7)
+        unclicked = t[place]
+    weight = 1.0 / np.where(lists.y > 0.0, examination, unclicked)  # (6)
     return lists._replace(sample_weight=weight * document_weight(lists), position=None)

@@ -1,4 +1,4 @@
-"""Models in which what is examined and attractive is clicked: PBM and UBM.
+"""PBM and UBM: attractive documents are clicked if they are examined.
 
 The probability of a click depends only on the pair (query, document) u and a context k,
 
@@ -6,161 +6,100 @@ The probability of a click depends only on the pair (query, document) u and a co
     UBM     P(C = 1 | clicks above) = alpha_u gamma_{r,j}
                        k: the position r, and j, that of the last click above it (0: none)       (2)
 
-with attractiveness alpha and examination gamma [richardson2007predicting, dupret2008user]. So the
-impressions n and clicks c of each (u, k) are sufficient statistics of a log, and EM runs over
-these. It takes for each u and k, summed over the other,
+with attractiveness alpha and examination gamma [richardson2007predicting, dupret2008user].
+Therefore the impressions n and clicks c of each cell (u, k) are sufficient statistics of a log, and
+EM uses only these. For each u and k, summed over the other index, an iteration computes
 
     alpha:  c + (n - c) alpha (1 - gamma) / (1 - alpha gamma)    successes of n trials           (3)
     gamma:  c + (n - c) gamma (1 - alpha) / (1 - alpha gamma)    successes of n trials           (4)
 
-Each pair has a parameter of its own, so pairs with a few impressions bias the parameters of
-contexts, however many there are; leave them out where examination is all that is wanted.
+Each pair has a parameter. Pairs with few impressions bias the parameters of contexts, however
+many pairs there are; remove them if only examination is of interest.
 
-Only products are seen: c alpha and gamma / c are as likely, and smoothing decides. Compare
-examination between positions, as gamma_r / gamma_1.
+The likelihood depends only on products: c alpha and gamma / c are equally likely, and smoothing
+decides between them. Compare the examination of positions as gamma_r / gamma_1.
 """
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, Self
 
 import numpy as np
 
-from rankwright.clicks.base import HIGHEST, EMClickModel
-from rankwright.clicks.sessions import (
-    Cells,
-    PairTable,
-    Sessions,
-    check_log,
-    previous_clicks,
-    sums_of,
-)
-from rankwright.core.jit import inline_kernel, kernel
-from rankwright.core.parallel import map_queries, map_ranges, ordered_sum, query_ranges
-from rankwright.core.types import F64, I64, AnyArray
+from rankwright.clicks.base import EMClickModel
+from rankwright.clicks.pairs import PairTable, check_log, sums_of
+from rankwright.core.jit import kernel
+from rankwright.core.parallel import map_queries
+from rankwright.core.types import F64, I64
 from rankwright.data.click_log import ClickLog
 from rankwright.errors import DataError
 
-MOST_UBM_POSITIONS = 60
-
-# --- kernels ---------------------------------------------------------------------------------
-
-
-@kernel
-def _log_likelihood(shown, clicked, p):
-    """Return the log-likelihood of a cell."""
-    value = 0.0
-    if clicked > 0.0:
-        value += clicked * math.log(p)
-    if shown > clicked:
-        value += (shown - clicked) * math.log1p(-p)
-    return value
-
-
-@kernel
-def _examination_sums(first, last, bounds, cells, alpha, gamma, attracted, examined, value):
-    """Add up expected successes for the pairs of ranges first:last, with a row for each range."""
-    for r in range(first, last):
-        for u in range(bounds[r], bounds[r + 1]):
-            a, successes = alpha[u], 0.0
-            for i in range(cells.indptr[u], cells.indptr[u + 1]):
-                k, c, missed = cells.context[i], cells.clicked[i], 0.0
-                g = gamma[k]
-                p = a * g
-                if cells.shown[i] > c:
-                    missed = (cells.shown[i] - c) / (1.0 - p)
-                successes += c + missed * a * (1.0 - g)  # (3)
-                examined[r, k] += c + missed * g * (1.0 - a)  # (4)
-                value[r] += _log_likelihood(cells.shown[i], c, p)
-            attracted[u] = successes
-
-
-@inline_kernel
-def _ubm_context(position, before):
-    """Return the number of a position and that of the last click above it (0: none)."""
-    return position * (position - 1) // 2 + before
+_MOST_UBM_POSITIONS = 60
 
 
 @kernel
 def _ubm_marginals(lo, hi, indptr, position, alpha, gamma, out):
-    """Write click probabilities that are not given the clicks above, by where the last one was."""
+    """Write click probabilities that are not given the clicks above, by the last click."""
     for s in range(lo, hi):
         start, end = indptr[s], indptr[s + 1]
         last = np.zeros(end - start + 1)  # P(the last click is at impression j - 1; 0: none)
         last[0] = 1.0
         for i in range(start, end):
             total = 0.0
+            first = position[i] * (position[i] - 1) // 2
             for j in range(i - start + 1):
-                before = 0 if j == 0 else position[start + j - 1]
-                k = min(_ubm_context(position[i], before), len(gamma) - 1)
-                p = alpha[i] * gamma[k]
+                context = first if j == 0 else first + position[start + j - 1]
+                p = alpha[i] * gamma[min(context, len(gamma) - 1)]
                 total += last[j] * p
                 last[j] *= 1.0 - p
             last[i - start + 1] = total
             out[i] = total
 
 
-# --- API -------------------------------------------------------------------------------------
-
-
 class _Examination(EMClickModel):
-    """Attractiveness of pairs times examination of contexts, fitted on cells."""
+    """Attractiveness of pairs times examination of contexts, fitted to cells."""
 
     of_pairs: ClassVar[tuple[str, ...]] = ("attractiveness",)
 
     def fit(self, log: ClickLog) -> Self:
-        """Fit by EM; see `ClickModel.fit`."""
+        """Fit the model by EM."""
         self._check_params()
         check_log(log)
-        if not log.n_impressions:
-            raise DataError("the log has no impressions to fit a click model to.")
-        context = self._context_of(log)
-        self.pairs_, pair = PairTable.of(log)
-        cells = Cells.of(log, pair, self.pairs_.n_pairs, context)
-        trials = np.add.reduceat(cells.shown, cells.indptr[:-1])
-        context_trials = sums_of(cells.context, cells.shown)
-        bounds = query_ranges(cells.indptr)
-        ranges = len(bounds) - 1
+        contexts = self._contexts(log)
+        n_contexts = int(contexts.max(initial=-1)) + 1
+        self.pairs_, pairs = PairTable.of(log)
+        cells, cell = np.unique(pairs * n_contexts + contexts, return_inverse=True)
+        pair, context = np.divmod(cells, max(n_contexts, 1))
+        weight = log.impression_weights()
+        shown = sums_of(cell, weight, len(cells))
+        clicked = sums_of(cell, weight * log.click, len(cells))
+        missed = shown - clicked
+        shown_of_pair, shown_in_context = sums_of(pair, shown), sums_of(context, shown)
 
         def step(now: dict[str, F64]) -> tuple[dict[str, F64], float]:
-            alpha, gamma = now["attractiveness"], now["examination"]
-            attracted = np.empty(len(alpha))
-            examined, value = np.zeros((ranges, len(gamma))), np.zeros(ranges)
-            map_ranges(
-                _examination_sums,
-                np.arange(ranges + 1),
-                bounds,
-                cells,
-                alpha,
-                gamma,
-                attracted,
-                examined,
-                value,
-                n_jobs=self.n_jobs,
-            )
-            then = {
-                "attractiveness": self._smoothed(attracted, trials),
-                "examination": self._smoothed(examined.sum(axis=0), context_trials),
+            alpha, gamma = now["attractiveness"][pair], now["examination"][context]
+            p = alpha * gamma
+            unseen = missed / (1.0 - p)
+            attracted = clicked + unseen * alpha * (1.0 - gamma)  # (3)
+            examined = clicked + unseen * gamma * (1.0 - alpha)  # (4)
+            value = clicked @ np.log(np.maximum(p, 1e-300)) + missed @ np.log1p(-p)
+            new = {
+                "attractiveness": self._smoothed(sums_of(pair, attracted), shown_of_pair),
+                "examination": self._smoothed(sums_of(context, examined), shown_in_context),
             }
-            return {name: np.minimum(one, HIGHEST) for name, one in then.items()}, ordered_sum(
-                value
-            )
+            return new, float(value)
 
-        start = {
-            "attractiveness": np.full(len(trials), 0.5),
-            "examination": np.full(len(context_trials), 0.5),
-        }
-        self._iterate(step, start, float(cells.shown.sum()))
+        sizes = {"attractiveness": self.pairs_.n_pairs, "examination": n_contexts}
+        self._maximise(step, sizes, float(shown.sum()))
         return self
 
-    def _context_of(self, log: ClickLog) -> I64:
+    def _contexts(self, log: ClickLog) -> I64:
         """Return the context of each impression: its position, from 0."""
         return log.position.astype(np.int64) - 1
 
 
 class PBM(_Examination):
-    """Position-based model: attractive documents are clicked where they are examined, (1).
+    """Position-based model: attractive documents are clicked if they are examined, (1).
 
     ``parameters_["attractiveness"]`` has a value for each pair of query and document,
     ``parameters_["examination"]`` for each position from the first.
@@ -168,13 +107,13 @@ class PBM(_Examination):
     Parameters
     ----------
     smoothing : float
-        Observations of either kind that are added to those expected.
+        Number of successes, and of failures, added to the expected ones.
     max_iter : int
-        The most iterations of EM.
+        Maximum number of EM iterations.
     tol : float
-        The change of a parameter below which it stops.
+        EM stops if no parameter changes by more than this.
     n_jobs : int or None
-        Threads; None is all CPUs. The result is the same for any number.
+        Threads for probabilities; None uses all CPUs. The result does not depend on it.
 
     Examples
     --------
@@ -189,9 +128,9 @@ class PBM(_Examination):
 
     name: ClassVar[str] = "pbm"
 
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:  # noqa: ARG002
-        examination = self._at("examination", sessions.position - 1)
-        return self._at("attractiveness", sessions.pair) * examination  # (1)
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:  # noqa: ARG002
+        examination = self._at("examination", self._contexts(log))
+        return self._at("attractiveness", pair) * examination  # (1)
 
 
 class UBM(_Examination):
@@ -218,43 +157,37 @@ class UBM(_Examination):
 
     name: ClassVar[str] = "ubm"
 
+    def fit(self, log: ClickLog) -> Self:
+        """Fit the model by EM."""
+        check_log(log)
+        if log.n_positions > _MOST_UBM_POSITIONS:
+            raise DataError(
+                f"the log has the position {log.n_positions}; UBM has a parameter for each pair of "
+                f"positions, up to {_MOST_UBM_POSITIONS}. Remove lower positions, or use PBM."
+            )
+        return super().fit(log)
+
     def examination(self, position: int, last_click: int = 0) -> float:
-        """Return the examination at a position after a click at another (0: none)."""
+        """Return the examination at a position after a click at another position (0: none)."""
         self._check_fitted()
         if not 0 <= last_click < position:
             raise DataError(f"the last click, {last_click}, must be above position {position}.")
-        return float(self._at("examination", np.array([_ubm_context(position, last_click)]))[0])
+        context = position * (position - 1) // 2 + last_click
+        return float(self._at("examination", np.array([context]))[0])
 
-    def _context_of(self, log: ClickLog) -> I64:
-        if log.n_positions > MOST_UBM_POSITIONS:
-            raise DataError(
-                f"the log has the position {log.n_positions}; UBM has a number for each pair of "
-                f"positions, up to {MOST_UBM_POSITIONS}. Leave out what is below, or take PBM."
-            )
-        return _contexts(log.indptr, log.position, log.click)
+    def _contexts(self, log: ClickLog) -> I64:
+        """Return the number of each impression's position and of the last click above it."""
+        clicked = np.where(log.click, np.arange(log.n_impressions), -1)
+        last = np.maximum.accumulate(np.append(-1, clicked))[:-1]
+        in_session = last >= np.repeat(log.indptr[:-1], log.sizes)
+        position = log.position.astype(np.int64)
+        return position * (position - 1) // 2 + np.where(in_session, position[last], 0)
 
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:
-        alpha = self._at("attractiveness", sessions.pair)
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:
+        alpha = self._at("attractiveness", pair)
         if conditional:
-            context = _contexts(sessions.indptr, sessions.position, sessions.click)
-            return alpha * self._at("examination", context)  # (2)
+            return alpha * self._at("examination", self._contexts(log))  # (2)
         out = np.empty(len(alpha))
-        gamma = self._padded("examination")
-        map_queries(
-            _ubm_marginals,
-            sessions.indptr,
-            sessions.position,
-            alpha,
-            gamma,
-            out,
-            n_jobs=self.n_jobs,
-        )
+        gamma = np.append(self.parameters_["examination"], 0.5)  # the last: unknown contexts
+        map_queries(_ubm_marginals, log.indptr, log.position, alpha, gamma, out, n_jobs=self.n_jobs)
         return out
-
-
-def _contexts(indptr: I64, position: AnyArray, click: AnyArray) -> I64:
-    """Return the context of UBM of each impression."""
-    before = np.empty(len(position), np.int64)
-    previous_clicks(indptr, position, click, before)
-    wide = position.astype(np.int64)
-    return wide * (wide - 1) // 2 + before

@@ -1,4 +1,4 @@
-"""The look of plots: Axes, colours and dashes of lines, legends; matplotlib asked for by name."""
+"""Common style of plots: axes, colours and dashes of lines, legends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def new_axes(ax: Any, height: float = 3.4) -> Any:
-    """Return the caller's Axes, or those of a new figure."""
+    """Return the caller's Axes, or new ones."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -35,7 +35,7 @@ def new_axes(ax: Any, height: float = 3.4) -> Any:
 
 
 def line_style(number: int, *, mark: bool = True) -> dict[str, Any]:
-    """Return colour, dashes and mark of a line; colour and mark, or dashes, tell lines apart."""
+    """Return colour, dashes and marker of a line; markers, or dashes, distinguish lines."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": DASHES[number // len(COLOURS) % len(DASHES)] if mark else
@@ -46,18 +46,18 @@ def line_style(number: int, *, mark: bool = True) -> dict[str, Any]:
 
 
 def add_legend(ax: Any) -> None:
-    """Name the lines of a plot."""
+    """Add a legend to a plot."""
     ax.legend(frameon=False, fontsize="small", handlelength=2.6)
 
 
 def plain_axes(ax: Any) -> Any:
-    """Return the Axes without a frame on top and at the right."""
+    """Remove the frame at the top and at the right; return the Axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def import_matplotlib() -> None:
-    """Say which extra brings matplotlib, where it is not installed."""
+    """Raise an error that names the extra if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

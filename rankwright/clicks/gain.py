@@ -15,10 +15,10 @@ with n_i the impressions at position k(i), z the standardised scores and rank_i 
 the query. beta >= 0 and the effects b of positions maximise the likelihood, separately for both
 rankers. The judge therefore does not use the propensity that it judges: scores that repeat the
 effect of positions gain nothing from it, and scores that correct a bias that does not exist lose.
-A log in which relevance and position cannot be told apart gives the same likelihood to both, and
-the verdict is that it cannot decide.
+If a log does not distinguish relevance from position, both have the same likelihood, and the
+verdict is that the log cannot decide.
 
-Differences are per click. Their intervals are those of a ratio of sums over queries. The
+Differences are per click, with intervals of a ratio of sums over queries. The
 cross-validation is repeated with other partitions, and the difference of a query is its mean over
 the repetitions.
 """
@@ -201,17 +201,18 @@ def debiasing_gain(
     highest = int(rows.position.max())
     ranking, likelihood = np.zeros((2, rows.n_queries))
     for repeat in range(repeats):
-        terms = np.empty((2, rows.n_documents, 2))  # of (1), for each ranker and row
+        plain_terms, corrected_terms = np.empty((2, rows.n_documents, 2))  # of (1)
         for fold in k_folds(rows, folds, valid=False, seed=repeat):
-            known = known_propensity(propensity, fold.train, n_jobs=n_jobs)
-            corrected = clone(ranker).fit(fold.train, propensity=_with_positions(known, highest))
-            test_rows = np.flatnonzero(np.isin(rows.query_of_row(), fold.test.qid))
-            for arm, fitted in enumerate((_fit_to_rates(ranker, fold.train), corrected)):
-                terms[arm, test_rows] = _score_terms(fitted.predict(fold.test), fold.test)
+            at = np.isin(rows.query_of_row(), fold.test.qid)
+            plain = _fit_to_rates(ranker, fold.train)
+            plain_terms[at] = _score_terms(plain.predict(fold.test), fold.test)
+            judged = known_propensity(propensity, fold.train, n_jobs=n_jobs)
+            corrected = clone(ranker).fit(fold.train, propensity=_with_positions(judged, highest))
+            corrected_terms[at] = _score_terms(corrected.predict(fold.test), fold.test)
             if repeat == 0:  # a convex problem, which partitions hardly change
                 likelihood[fold.test.qid] = _gain_of_positions(fold.train, fold.test, n_jobs)
-        plain, corrected_likelihood = (_log_likelihood(one, rows, n_jobs) for one in terms)
-        ranking += (corrected_likelihood - plain) / repeats
+        ranking += _log_likelihood(corrected_terms, rows, n_jobs) / repeats
+        ranking -= _log_likelihood(plain_terms, rows, n_jobs) / repeats
     return DebiasingGain(
         ranking=Difference.of(ranking, clicked), likelihood=Difference.of(likelihood, clicked)
     )
@@ -219,9 +220,9 @@ def debiasing_gain(
 
 def _fit_to_rates(ranker: Ranker, rows: RankingData) -> Ranker:
     """Return a copy of the ranker that was fitted to click rates as grades."""
-    rates = clicks_as_grades(rows)
-    fresh: Ranker = clone(ranker)
-    return fresh.fit(weighed_by_ideal(fresh.make_loss() if fresh.has_loss else fresh, rates))
+    copy: Ranker = clone(ranker)
+    objective = copy.make_loss() if copy.has_loss else copy
+    return copy.fit(weighed_by_ideal(objective, clicks_as_grades(rows)))
 
 
 def _with_positions(propensity: Propensity, positions: int) -> Propensity:

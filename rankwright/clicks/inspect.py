@@ -1,12 +1,12 @@
-"""What a click log holds, how clicks fall by position, and what in it will mislead.
+"""Summary of a click log: sizes, clicks by position, and problems that mislead.
 
-Click rates by position mix two things: documents on top are seen more, and are better. A
+Click rates by position mix two effects: documents at the top are seen more often, and are better. A
 position-based model separates them if the same document of a query was shown at several positions.
 `PositionClicks.examination` is its estimate, relative to the first position, by
-``estimate_propensity(log, "pbm")``. It is fitted to documents that a query showed 20 times or more,
-if these were shown at every position: each document has a parameter of its own, and many documents
-with a few impressions bias examination however long the log is. Of very many such documents it
-takes those that were shown most.
+``estimate_propensity(log, "pbm")``. It uses documents that a query showed at least 20 times, if
+these were shown at every position: each document has a parameter, and many documents with few
+impressions bias examination, however long the log is. Of very many documents, it uses the most
+shown ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from scipy.stats import norm
 
 from rankwright.clicks.figures import import_matplotlib, line_style, new_axes, plain_axes
+from rankwright.clicks.pairs import check_log, sums_of
 from rankwright.clicks.propensity import estimate_propensity
-from rankwright.clicks.sessions import check_log, sums_of
 from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickCounts, ClickLog
 from rankwright.errors import DataError, counted, quoted
@@ -29,12 +29,14 @@ _CONFIDENCE = 0.95
 _FEW_CLICKS = 100
 _SHOWN_OFTEN = 20
 _MOST_COUNTS = 20_000  # of pairs at positions: more hardly narrow the interval, but take long
-_SESSIONS_TO_JUDGE = 20  # of a query, before it is strange that it has no click
+_MANY_SESSIONS = 20  # of a query; without any click they are suspicious
 _MUCH_OF_LOG = 0.5
-_MOVED_ENOUGH = 0.05  # share of impressions of pairs that were shown at several positions
-_ALL_CLICKED_LENGTH = 5  # of a list, from which it is strange that all of it is clicked
-_ALL_CLICKED_TIMES = 10  # as often as click rates by position would give
-_BUSY = 100  # times the median user
+_ENOUGH_MOVED = 0.05  # share of impressions of pairs that were shown at several positions
+_LONG_LIST = 5  # a click on every document is suspicious
+_ALL_CLICKED_TIMES = 10  # as often as click rates by position let expect
+_BUSY = 100  # times the sessions of the median user
+_PRINTED_POSITIONS = 20
+_BAR = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,10 @@ class PositionClicks:
     position : int
     impressions, clicks : float
     rate, low, high : float
-        Click rate, and Wilson's interval of 95 %.
+        Click rate with Wilson's 95 % interval.
     examination, examination_low, examination_high : float
-        Examination relative to the first position shown, by a position-based model, with an
-        interval of 95 %; NaN where the log cannot tell.
+        Examination relative to the first position shown, by a position-based model, with its 95 %
+        interval; NaN if the log does not determine it.
     """
 
     position: int
@@ -62,37 +64,46 @@ class PositionClicks:
     examination_low: float
     examination_high: float
 
+    def line(self, highest: float) -> str:
+        """Return a row of a table, with a bar; ``highest`` is the click rate of a full bar."""
+        rate = f"{self.rate:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        examined = "not known" if np.isnan(self.examination) else f"{self.examination:.3f}"
+        if not np.isnan(self.examination_low):
+            examined += f" [{self.examination_low:.3f}, {self.examination_high:.3f}]"
+        bar = "#" * round(_BAR * self.rate / highest)
+        return f"{self.position:8d}  {self.impressions:11,.0f}  {rate}  {examined:22s} {bar}"
+
 
 @dataclass(frozen=True, slots=True)
 class LogProfile:
-    """What a click log holds.
+    """Summary of a click log; ``print`` shows it.
 
     Attributes
     ----------
     sessions, impressions, clicks : float
-        Weighted as the log says.
+        Sums of session weights.
     queries, documents, pairs : int
-        Numbers of different ones; a pair is a query and a document.
+        Number of different queries, documents, and pairs of both.
     shortest, longest : int
-        Lengths of lists.
+        Lengths of the shortest and the longest list.
     without_click : float
         Share of sessions without a click.
     moved : float
         Share of impressions whose query and document were shown at several positions.
     unclicked_queries : int
-        Queries with 20 sessions or more and no click, and
+        Number of queries with 20 sessions or more and no click.
     unclicked_share : float
-        their share of all sessions.
+        Share of the sessions of these queries.
     positions : tuple of PositionClicks
     findings : tuple of str
-        What will mislead, the most harmful first.
+        Problems that mislead, in sentences, the most harmful first.
 
     Examples
     --------
     >>> from rankwright import clicks
     >>> log = clicks.ClickLog.from_arrays([7, 7], list("abba"), [1, 0, 0, 0], session_sizes=[2, 2])
-    >>> found = clicks.inspect_log(log)
-    >>> found.sessions, found.pairs, found.without_click, found.moved
+    >>> profile = clicks.inspect_log(log)
+    >>> profile.sessions, profile.pairs, profile.without_click, profile.moved
     (2.0, 2, 0.5, 1.0)
     """
 
@@ -112,8 +123,30 @@ class LogProfile:
     findings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON holds it."""
+        """Return a dictionary for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        lengths = f"{self.shortest} to {self.longest}"
+        if self.shortest == self.longest:
+            lengths = str(self.shortest)
+        highest = max(row.rate for row in self.positions) or 1.0
+        rows = [row.line(highest) for row in self.positions[:_PRINTED_POSITIONS]]
+        more = len(self.positions) - _PRINTED_POSITIONS
+        if more > 0:
+            rows.append(f"... and {more} positions more")
+        return "\n".join([
+            f"{counted(round(self.sessions), 'session')}, "
+            f"{counted(round(self.impressions), 'impression')}, "
+            f"{counted(round(self.clicks), 'click')}, {counted(self.queries, 'query')}, "
+            f"{counted(self.documents, 'document')}",
+            f"lists of {lengths} documents; {self.without_click:.1%} of sessions without a click; "
+            f"{self.moved:.1%} of impressions of documents shown at several positions",
+            "position  impressions  click rate (95 %)       examination (95 %)",
+            *rows,
+            "findings",
+            *(f"- {sentence}" for sentence in self.findings or ["no problems found."]),
+        ])  # fmt: skip
 
     def plot(self, *, ax: Any = None) -> Any:
         """Draw examination by position with its 95 % interval; return the Axes.
@@ -121,7 +154,7 @@ class LogProfile:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Axes to draw on; by default those of a new figure.
+            Axes to draw on; by default new ones.
 
         Examples
         --------
@@ -132,8 +165,8 @@ class LogProfile:
         >>> ax = clicks.inspect_log(log).plot()
         >>> ax.figure.savefig("examination.svg")
         """
-        position = [one.position for one in self.positions]
-        value = [one.examination for one in self.positions]
+        position = [row.position for row in self.positions]
+        value = [row.examination for row in self.positions]
         if np.isnan(value).all():
             raise DataError(
                 "examination is not known: no document of a query was shown at several positions, "
@@ -144,8 +177,8 @@ class LogProfile:
         ax = new_axes(ax)
         style = line_style(0)
         ax.plot(position, value, **style)
-        low = [one.examination_low for one in self.positions]
-        high = [one.examination_high for one in self.positions]
+        low = [row.examination_low for row in self.positions]
+        high = [row.examination_high for row in self.positions]
         ax.fill_between(position, low, high, color=style["color"], alpha=0.15, linewidth=0)
         ax.set_xlabel("position")
         ax.set_ylabel("examination, relative to the first")
@@ -157,28 +190,29 @@ class LogProfile:
 
 
 def inspect_log(log: ClickLog) -> LogProfile:
-    """Count what a log holds, and return it with findings on what in it will mislead.
+    """Return a summary of a log, with findings about problems that mislead.
 
     Examples
     --------
     >>> import rankwright as rw
     >>> from rankwright import clicks
     >>> log = clicks.simulate(rw.synthetic("mq2008", queries=30), 41, sessions=20)
-    >>> found = clicks.inspect_log(log)
-    >>> found.findings[0]
+    >>> profile = clicks.inspect_log(log)
+    >>> profile.findings[0]
     'only 0.0% of impressions are of documents that a query showed at several ...
     """
     check_log(log)
     if not log.n_impressions:
         raise DataError("the log has no impressions.")
     counts = log.counts()
-    pair = _pair_of_count(counts)
+    new = (np.diff(counts.query) != 0) | (np.diff(counts.document) != 0)
+    pair = np.concatenate(([0], np.cumsum(new)))  # of each count
+    several = (np.bincount(pair) > 1)[pair]
     weight = np.ones(log.n_sessions) if log.weight is None else log.weight
     sessions = float(weight.sum())
     of_query = sums_of(log.query, weight, log.n_queries)
     clicks_of_query = sums_of(counts.query, counts.clicks, log.n_queries)
-    unclicked = (clicks_of_query == 0.0) & (of_query >= _SESSIONS_TO_JUDGE)
-    several = (np.bincount(pair) > 1)[pair]
+    unclicked = (clicks_of_query == 0.0) & (of_query >= _MANY_SESSIONS)
     profile = LogProfile(
         sessions=sessions,
         impressions=float(counts.impressions.sum()),
@@ -192,7 +226,7 @@ def inspect_log(log: ClickLog) -> LogProfile:
         moved=float(counts.impressions[several].sum() / counts.impressions.sum()),
         unclicked_queries=int(unclicked.sum()),
         unclicked_share=float(of_query[unclicked].sum() / sessions),
-        positions=_by_position(counts, pair),
+        positions=_clicks_by_position(counts, pair),
         findings=(),
     )
     return replace(profile, findings=tuple(_findings(profile, log, weight, of_query)))
@@ -203,34 +237,21 @@ def _clicks_of_session(log: ClickLog) -> I64:
     return np.bincount(session, log.click, log.n_sessions).astype(np.int64)
 
 
-def _pair_of_count(counts: ClickCounts) -> I64:
-    """Return the number of the (query, document) pair of each count, which are in its order."""
-    new = (np.diff(counts.query) != 0) | (np.diff(counts.document) != 0)
-    return np.concatenate(([0], np.cumsum(new)))
-
-
-def _by_position(counts: ClickCounts, pair: I64) -> tuple[PositionClicks, ...]:
+def _clicks_by_position(counts: ClickCounts, pair: I64) -> tuple[PositionClicks, ...]:
     shown = sums_of(counts.position, counts.impressions)
     clicked = sums_of(counts.position, counts.clicks)
-    here = np.flatnonzero(shown > 0)
-    low, high = wilson(clicked[here], shown[here])
-    examination = _relative_examination(counts, pair, here)
-    return tuple(
-        PositionClicks(
-            int(k),
-            float(shown[k]),
-            float(clicked[k]),
-            float(clicked[k] / shown[k]),
-            float(low[i]),
-            float(high[i]),
-            *(float(values[i]) for values in examination),
-        )
-        for i, k in enumerate(here)
+    position = np.flatnonzero(shown > 0)
+    shown, clicked = shown[position], clicked[position]
+    columns = (
+        *(shown, clicked, clicked / shown, *wilson(clicked, shown)),
+        *_relative_examination(counts, pair, position),
     )
+    rows = np.stack(columns, axis=1).tolist()
+    return tuple(PositionClicks(k, *row) for k, row in zip(position.tolist(), rows, strict=True))
 
 
 def wilson(successes: F64, trials: F64) -> tuple[F64, F64]:
-    """Return Wilson's interval of probabilities, with 95 % confidence."""
+    """Return Wilson's 95 % intervals of probabilities."""
     z = norm.ppf(0.5 + _CONFIDENCE / 2.0)
     rate, total = successes / trials, 1.0 + z * z / trials
     centre = (rate + z * z / (2.0 * trials)) / total
@@ -239,33 +260,37 @@ def wilson(successes: F64, trials: F64) -> tuple[F64, F64]:
 
 
 def _relative_examination(counts: ClickCounts, pair: I64, positions: I64) -> AnyArray:
-    """Return examination at the positions shown, relative to the first, and its interval."""
+    """Return examination relative to the first position shown, and the ends of its interval."""
     unknown = np.full((3, len(positions)), np.nan)
-    kept = _well_known(counts, pair)
-    place = np.searchsorted(positions, counts.position[kept])
-    impressions, clicks = counts.impressions[kept], counts.clicks[kept]
+    used = _well_known(counts, pair)
+    place = np.searchsorted(positions, counts.position[used])
+    impressions, clicks = counts.impressions[used], counts.clicks[used]
     clicked = np.bincount(place, clicks, len(positions)) > 0.0
     if not clicked[0]:
         return unknown
     log = ClickLog.from_arrays(  # a session of one impression for the clicks of each count, ...
-        np.tile(counts.query[kept], 2),
-        np.tile(counts.document[kept], 2),
-        np.repeat([True, False], len(kept)),
-        session_sizes=np.ones(2 * len(kept), np.int64),
+        np.tile(counts.query[used], 2),
+        np.tile(counts.document[used], 2),
+        np.repeat([True, False], len(used)),
+        session_sizes=np.ones(2 * len(used), np.int64),
         position=np.tile(place + 1, 2),
-        weight=np.concatenate((clicks, impressions - clicks)),  # ... and one for the others
+        weight=np.concatenate(
+            (clicks, impressions - clicks)
+        ),  # ... and one for further impressions
     )
     try:
-        found = estimate_propensity(log, "pbm")
+        propensity = estimate_propensity(log, "pbm")
     except DataError:  # no document was shown at several positions
         return unknown
-    nothing = unknown[0]
-    low, high = (nothing if one is None else one for one in (found.low, found.high))
-    return np.where(clicked, np.stack((found.examination, low, high)), np.nan)
+    low, high = (unknown[0] if end is None else end for end in (propensity.low, propensity.high))
+    return np.where(clicked, np.stack((propensity.examination, low, high)), np.nan)
 
 
 def _well_known(counts: ClickCounts, pair: I64) -> I64:
-    """Return the counts of pairs at several positions that were shown most, or else all."""
+    """Return the counts of the pairs that were shown most, at several positions.
+
+    Return the counts of further pairs if these do not cover every position.
+    """
     size, shown = np.bincount(pair), np.bincount(pair, counts.impressions)
     several = size > 1
     often = several & (shown >= _SHOWN_OFTEN)
@@ -274,72 +299,64 @@ def _well_known(counts: ClickCounts, pair: I64) -> I64:
     most[order[np.cumsum(size[order]) <= _MOST_COUNTS]] = True
     positions = len(np.unique(counts.position))
     for pairs in (often & most, often, several):
-        kept = np.flatnonzero(pairs[pair])
-        if len(np.unique(counts.position[kept])) == positions:
-            return kept
+        used = np.flatnonzero(pairs[pair])
+        if len(np.unique(counts.position[used])) == positions:
+            return used
     return np.arange(len(pair))
 
 
 def _findings(profile: LogProfile, log: ClickLog, weight: F64, of_query: F64) -> list[str]:
-    """Return what will mislead, as sentences."""
-    found = []
+    """Return problems as sentences; ``of_query`` is the weight of the sessions of each query."""
     if profile.clicks == 0.0:
-        return ["there is no click: nothing can be learnt from this log."]
+        return ["the log contains no click: nothing can be learnt from it."]
+    findings = []
     if len(profile.positions) == 1:
-        found.append(
+        findings.append(
             f"all documents were shown at position {profile.positions[0].position}: position bias "
             "can be neither seen nor corrected; check that positions were logged."
         )
-    elif profile.moved < _MOVED_ENOUGH:
-        found.append(
+    elif profile.moved < _ENOUGH_MOVED:
+        findings.append(
             f"only {profile.moved:.1%} of impressions are of documents that a query showed at "
             "several positions: position bias and relevance can hardly be separated; randomise "
             "results, or use a model with features."
         )
-    rates = np.cumprod([1.0, *(one.rate for one in profile.positions)])
-    long = log.sizes >= _ALL_CLICKED_LENGTH
-    by_chance = float(rates[np.minimum(log.sizes[long], len(rates) - 1)] @ weight[long])
+    rates = np.cumprod([1.0, *(row.rate for row in profile.positions)])
+    long = log.sizes >= _LONG_LIST
+    expected = float(rates[np.minimum(log.sizes[long], len(rates) - 1)] @ weight[long])
     throughout = float(weight[long & (_clicks_of_session(log) == log.sizes)].sum())
-    if throughout > _ALL_CLICKED_TIMES * by_chance:
-        found.append(
-            f"in {throughout:,.0f} sessions every one of {_ALL_CLICKED_LENGTH} or more "
-            "documents was clicked, as bots do: leave these sessions out."
+    if throughout > _ALL_CLICKED_TIMES * expected:
+        findings.append(
+            f"in {throughout:,.0f} sessions every one of {_LONG_LIST} or more documents was "
+            "clicked, probably by bots: remove these sessions."
         )
     if log.user is not None:
-        found += _busy_users(log.user)
+        sessions = np.array(list(Counter(log.user.tolist()).values()))
+        busy = sessions > _BUSY * np.median(sessions)
+        if busy.any():
+            findings.append(
+                f"{counted(int(busy.sum()), 'user')} with more than {_BUSY} times the sessions of "
+                f"the median user ({sessions[busy].sum() / sessions.sum():.1%} of sessions), "
+                "probably bots: remove them."
+            )
     if profile.unclicked_queries:
-        found.append(
-            f"{counted(profile.unclicked_queries, 'query')} with {_SESSIONS_TO_JUDGE} sessions or "
-            f"more ({profile.unclicked_share:.1%} of sessions) had no click: the answer may be "
-            "on the result page, or clicks were not logged."
+        findings.append(
+            f"{counted(profile.unclicked_queries, 'query')} with {_MANY_SESSIONS} sessions or more "
+            f"({profile.unclicked_share:.1%} of sessions) had no click: the answer may be on the "
+            "result page, or clicks were not logged."
         )
     if profile.queries > 1 and of_query.max() > _MUCH_OF_LOG * profile.sessions:
         busiest = log.query_ids[int(of_query.argmax())]
-        found.append(
+        findings.append(
             f"query {quoted(busiest)} has {of_query.max() / profile.sessions:.0%} of all "
-            "sessions: what is learnt is mostly about it."
+            "sessions: results are mostly about it."
         )
     if profile.clicks < _FEW_CLICKS:
-        found.append(f"there are only {profile.clicks:,.0f} clicks: intervals are wide.")
-    return found + _no_bias(profile)
-
-
-def _busy_users(users: AnyArray) -> list[str]:
-    counts = np.array(list(Counter(users.tolist()).values()))
-    busy = counts > _BUSY * np.median(counts)
-    if not busy.any():
-        return []
-    return [
-        f"{int(busy.sum()):,} users have more than {_BUSY} times the sessions of the median user "
-        f"({counts[busy].sum() / counts.sum():.1%} of sessions), as bots do: leave them out."
-    ]
-
-
-def _no_bias(profile: LogProfile) -> list[str]:
+        findings.append(f"there are only {profile.clicks:,.0f} clicks: intervals are wide.")
     later = profile.positions[1:]
-    if later and all(one.examination_low <= 1.0 <= one.examination_high for one in later):
-        return [
-            "examination does not differ between positions (all intervals hold 1): correcting for "
+    if later and all(row.examination_low <= 1.0 <= row.examination_high for row in later):
+        findings.append(
+            "examination does not differ between positions (all intervals contain 1): correcting "
             "position bias would change little."
-        ]
-    return []
+        )
+    return findings

@@ -1,19 +1,19 @@
-"""Which ranker wins: credit of the clicks on interleaved lists, and a test that may be watched.
+"""Score interleaved lists: which ranker wins, by a test that can be looked at any time.
 
-The unit is the session: the test assumes that the outcome of a session has the same mean given all
-that came before, which is 0 where users have no preference. That is so where sessions are of
-different users and queries, or where for each query by itself there is nothing to prefer. Where a
-few queries repeat often, and rankers differ for better and worse from query to query, sessions of
-a query go together, and the next thousand sessions may bring other queries: with ``unit="query"``
-each query counts once, with the mean of its sessions. ``unit="user"`` does so for users. A later
-session changes the mean of a query that was counted before, so with these units the test is valid
-for one look, at the whole log.
+The unit is the session. The test assumes that the outcome of a session has the same mean given all
+earlier ones, and that this mean is 0 if users have no preference. This holds if sessions are of
+different users and queries, or if users have no preference in any single query. If a few queries
+repeat often and rankers differ from query to query, the sessions of a query depend on each other,
+and the next thousand sessions can be about other queries. With ``unit="query"`` each query counts
+once, with the mean outcome of its sessions; ``unit="user"`` does the same for users. Later sessions
+change the mean of a query that was counted before, so with these units the test is valid for one
+look, at the whole log.
 
-Weights say how much a session counts in means; a session is one observation, whatever its weight.
-The test may be looked at any time if a session adds an outcome from -1 to 1, so that weights above
-1 are refused with the unit "session". A query or user counts once, by a weighted mean.
+Weights affect the means; a session is one observation, independent of its weight. The test is valid
+at any time if each session adds an outcome from -1 to 1, so weights above 1 are refused with the
+unit "session". A query or user counts once, with a weighted mean.
 
-With several rankers, each pair is tested at alpha divided by the number of pairs.
+With more than two rankers, each pair is tested at alpha divided by the number of pairs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rankwright.clicks.figures import add_legend, import_matplotlib, line_style, new_axes
-from rankwright.clicks.interleaving import Method, method_of
+from rankwright.clicks.interleaving import method_of
 from rankwright.clicks.sequential_test import (
     MeanTest,
     SignTest,
@@ -42,20 +42,22 @@ from rankwright.data.click_log import ClickLog, Interleaving, codes_of_ids
 from rankwright.errors import DataError, UsageError, quoted
 
 UNITS = ("session", "query", "user")
-_EQUAL = 1e-12  # credits that differ less are equal
+_PLURAL = {"session": "sessions", "query": "queries", "user": "users"}
+_EQUAL = 1e-12  # differences of credits up to this are ties
 _POINTS = 120  # of a path
+_LARGEST_LOG = 700.0  # whose exponential is finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """How the test went.
+    """The test after some of the sessions.
 
     Attributes
     ----------
     sessions : (m,) float64
-        After so many sessions (queries, users).
+        Number of sessions (queries, users).
     estimate, low, high : (m,) float64
-        What is tested, and its interval, which covers at all times at once.
+        The tested quantity, with an interval that covers it at all times together.
     log_e : (m,) float64
         Logarithm of the e-value.
     """
@@ -69,7 +71,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairScore:
-    """Two rankers compared on interleaved lists.
+    """Comparison of two rankers on interleaved lists.
 
     Attributes
     ----------
@@ -78,25 +80,26 @@ class PairScore:
     units : float
         Number of sessions (the sum of their weights), or of queries or users.
     wins, losses, ties : float
-        How many gave the first more credit, the second, or both the same.
+        Number of units with more credit for the first ranker, for the second, or the same.
     preference, low, high : float
-        Share of wins among wins and losses, with an interval that covers at every look at once.
+        Share of wins among wins and losses, with an interval that covers at all looks together.
     outcome, outcome_low, outcome_high : float
         Mean outcome, from -1 (second) to 1 (first), with its interval; see
         `rankwright.clicks.interleaving`.
     tested : str
-        "preference" or "outcome": what the verdict is about.
+        "preference" or "outcome": the quantity of the test.
     alpha : float
-        Level of the test, and one less the coverage of the intervals.
+        Level of the test, and 1 - coverage of the intervals.
     e_value, p_value : float
-        Evidence against "no preference": the highest so far, and what that is as a p-value.
+        Largest evidence against "no preference" so far, and the p-value that it corresponds to.
     winner : str or None
-        The better ranker, once the evidence suffices.
+        The better ranker, if the evidence suffices.
     decided_after : float or None
-        After how many sessions (queries, users) it did.
+        Number of sessions (queries, users) after which it did.
     needed : int or None
-        How many would suffice at the present effect; None where there is none.
+        Number that would suffice with the present effect; None without an effect.
     path : Path
+        The test over time.
 
     Examples
     --------
@@ -143,7 +146,7 @@ class InterleavingScores:
     unit : str
         "session", "query" or "user".
     sessions, clicked : float
-        Number of sessions, and of those with a click; the sums of their weights.
+        Sums of the weights of all sessions, and of sessions with a click.
     credit : (R,) float64
         Mean credit of each ranker per session.
     pairs : tuple of PairScore
@@ -169,20 +172,18 @@ class InterleavingScores:
 
     @property
     def winner(self) -> str | None:
-        """The ranker that is better than every other, once the evidence suffices."""
+        """The ranker that is better than every other one, if the evidence suffices."""
         for name in self.interleaving.rankers:
-            own = [one for one in self.pairs if name in (one.first, one.second)]
-            if all(one.winner == name for one in own):
+            if all(pair.winner == name for pair in self.pairs if name in (pair.first, pair.second)):
                 return name
         return None
 
     def verdict(self) -> list[str]:
         """Return a sentence for each pair."""
-        return [_sentence(one, self.unit) for one in self.pairs]
+        return [_sentence(pair, _PLURAL[self.unit]) for pair in self.pairs]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the paths, for JSON."""
-        pairs = [{k: v for k, v in asdict(one).items() if k != "path"} for one in self.pairs]
+        """Return a dictionary for JSON, without the paths."""
         return {
             "interleaving": self.interleaving.to_dict(),
             "unit": self.unit,
@@ -190,28 +191,41 @@ class InterleavingScores:
             "clicked": self.clicked,
             "credit": dict(zip(self.interleaving.rankers, self.credit.tolist(), strict=True)),
             "winner": self.winner,
-            "pairs": pairs,
+            "pairs": [
+                {key: value for key, value in asdict(pair).items() if key != "path"}
+                for pair in self.pairs
+            ],
             "verdict": self.verdict(),
         }
 
+    def __str__(self) -> str:
+        names = self.interleaving.rankers
+        width = max(6, *map(len, names))
+        credit = zip(names, self.credit, strict=True)
+        return "\n".join([
+            f"{self.interleaving.method}, {self.sessions:,.0f} sessions, {self.clicked:,.0f} with "
+            "a click",
+            f"{'ranker':{width}s}  credit per session",
+            *(f"{name:{width}s}  {value:18.4f}" for name, value in credit),
+            "verdict",
+            *(f"- {sentence}" for sentence in self.verdict()),
+        ])  # fmt: skip
+
 
 def score_interleaving(
-    log: ClickLog,
-    *,
-    alpha: float = 0.05,
-    unit: str = "session",
+    log: ClickLog, *, alpha: float = 0.05, unit: str = "session"
 ) -> InterleavingScores:
-    """Return who wins on interleaved lists, by a test that may be looked at as often as you like.
+    """Return the winner on interleaved lists, by a test that can be looked at any number of times.
 
     Parameters
     ----------
     log : ClickLog
-        With ``interleaving``, and ``team`` or ``credit``. Sessions count in order of ``time``,
-        where there is one. With the unit "session" their weights are at most 1.
+        With ``interleaving``, and ``team`` or ``credit``. Sessions count in the order of ``time``,
+        if there is one. With the unit "session" their weights are at most 1.
     alpha : float, default 0.05
-        How often, at most, a winner is named where there is none, over all looks together.
+        Maximum probability of a wrong winner, over all looks together.
     unit : {"session", "query", "user"}, default "session"
-        What counts once. With "query" and "user" look once, at the whole log; see
+        Unit of the test. With "query" and "user" look once, at the whole log; see
         `rankwright.clicks.interleaving_score`.
 
     Examples
@@ -227,48 +241,13 @@ def score_interleaving(
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha must be above 0 and below 1, not {alpha}.")
     check_choice("unit", unit, UNITS)
-    found = _sessions_of(log, unit)
-    pairs = list(combinations(range(len(found.interleaving.rankers)), 2))
-    number = None if unit == "session" else _in_order_of_appearance(found.owner)
-    total = float(found.weight.sum())
-    return InterleavingScores(
-        interleaving=found.interleaving,
-        unit=unit,
-        sessions=total,
-        clicked=float(found.weight @ found.clicked),
-        credit=found.weight @ found.credits / (total or 1.0),
-        pairs=tuple(
-            _pair_score(found, number, at, (i, j), alpha / len(pairs))
-            for at, (i, j) in enumerate(pairs)
-        ),
-    )
-
-
-# --- sessions --------------------------------------------------------------------------------
-
-
-class _Sessions(NamedTuple):
-    """What is needed of the sessions of a log, in order of time."""
-
-    interleaving: Interleaving
-    method: Method
-    credits: F64
-    outcomes: F64  # (pairs, sessions)
-    weight: F64
-    clicked: AnyArray
-    owner: I64  # number of the query or user
-
-
-def _sessions_of(log: ClickLog, unit: str) -> _Sessions:
     method = method_of(log)
     assert log.interleaving is not None
     if not len(log):
-        raise DataError("there are no sessions.")
-    earned = method.credits(log)
-    outcomes = [
-        np.clip(method.outcomes(log, earned, i, j), -1.0, 1.0)
-        for i, j in combinations(range(len(log.interleaving.rankers)), 2)
-    ]
+        raise DataError("the log has no sessions.")
+    interleaving, names = log.interleaving, log.interleaving.rankers
+    if log.time is not None:
+        log = log.select(_order_of(log.time))
     weight = np.ones(len(log)) if log.weight is None else log.weight
     if unit == "session" and weight.max() > 1.0:
         raise DataError(
@@ -276,88 +255,76 @@ def _sessions_of(log: ClickLog, unit: str) -> _Sessions:
             "once in a test that may be looked at any time: divide the weights by the largest, or "
             "count queries or users (unit='query', unit='user')."
         )
-    sessions = _Sessions(
-        log.interleaving,
-        method,
-        earned,
-        np.stack(outcomes),
-        weight,
-        np.bincount(log.session_of_impression()[log.click], minlength=len(log)) > 0,
-        codes_of_ids(_owner(log, unit))[0].astype(np.int64),
+    code = _unit_of_session(log, unit)
+    credit = method.credits(log)
+    pairs = list(combinations(range(len(names)), 2))
+    scores = []
+    for i, j in pairs:
+        outcome = np.clip(method.outcomes(log, credit, i, j), -1.0, 1.0)
+        gap, counted = credit[:, i] - credit[:, j], weight
+        if code is not None:
+            total = np.bincount(code, weight)
+            outcome = np.bincount(code, weight * outcome) / np.where(total > 0.0, total, 1.0)
+            gap, counted = outcome, (total > 0.0).astype(np.float64)
+        by_sign = method.sign and unit == "session"
+        scores.append(
+            _score_pair(names[i], names[j], outcome, gap, counted, by_sign, alpha / len(pairs))
+        )
+    clicked = np.bincount(log.session_of_impression(), log.click, len(log)) > 0.0
+    total_weight = float(weight.sum())
+    return InterleavingScores(
+        interleaving=interleaving,
+        unit=unit,
+        sessions=total_weight,
+        clicked=float(weight @ clicked),
+        credit=weight @ credit / (total_weight or 1.0),
+        pairs=tuple(scores),
     )
-    return sessions if log.time is None else _in_order(sessions, _order_of(log.time))
 
 
 def _order_of(time: AnyArray) -> I64:
-    """Return the order of times; of texts that are not dates, the order of texts."""
+    """Return the order of times; texts that are not dates are sorted as texts."""
     if time.dtype.kind in "OUS":
         with suppress(TypeError, ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # time zones are turned into UTC
+            warnings.simplefilter("ignore", UserWarning)  # NumPy converts time zones to UTC
             time = time.astype("datetime64[ms]")
     return np.argsort(time, kind="stable")
 
 
-def _in_order(found: _Sessions, order: I64) -> _Sessions:
-    return found._replace(
-        credits=found.credits[order],
-        outcomes=found.outcomes[:, order],
-        weight=found.weight[order],
-        clicked=found.clicked[order],
-        owner=found.owner[order],
-    )
+def _unit_of_session(log: ClickLog, unit: str) -> I64 | None:
+    """Return the query or user of each session, numbered as they appear; None for sessions."""
+    if unit == "session":
+        return None
+    ids = log.query_ids[log.query] if unit == "query" else log.user
+    if ids is None:
+        raise DataError("the log has no users; read it with user=..., or count queries.")
+    number: dict[int, int] = {}
+    codes = codes_of_ids(ids)[0].tolist()
+    return np.array([number.setdefault(code, len(number)) for code in codes], np.int64)
 
 
-def _owner(log: ClickLog, unit: str) -> AnyArray:
-    if unit == "query":
-        return log.query_ids[log.query]
-    if unit == "user":
-        if log.user is None:
-            raise DataError("the log has no users; read it with user=..., or count queries.")
-        return log.user
-    return np.zeros(len(log), np.int64)
-
-
-def _in_order_of_appearance(owner: I64) -> I64:
-    """Return the owner of each session, numbered as they appear."""
-    _, first, code = np.unique(owner, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty(len(first), np.int64)
-    number[order] = np.arange(len(first))
-    return number[code]
-
-
-# --- a pair ----------------------------------------------------------------------------------
-
-
-def _pair_score(
-    found: _Sessions, number: I64 | None, at: int, pair: tuple[int, int], alpha: float
+def _score_pair(
+    first: str, second: str, outcome: F64, gap: F64, weight: F64, by_sign: bool, alpha: float
 ) -> PairScore:
-    i, j = pair
-    names = found.interleaving.rankers
-    if number is None:
-        outcome, weight = found.outcomes[at], found.weight
-        gap = found.credits[:, i] - found.credits[:, j]
-    else:
-        count = np.bincount(number, found.weight)
-        total = np.bincount(number, found.weight * found.outcomes[at])
-        outcome = gap = total / np.where(count > 0.0, count, 1.0)
-        weight = (count > 0.0).astype(np.float64)
+    """Return the test of two rankers from outcomes, and differences of credit, in order."""
     signs = np.sign(np.where(np.abs(gap) > _EQUAL, gap, 0.0))
-    by_sign = number is None and found.method.sign
-    signed, mean = _running(signs, weight), _running(outcome, weight)
+    signed, mean = _running_sums(signs, weight), _running_sums(outcome, weight)
     test: Test = SignTest() if by_sign else MeanTest()
     tested = signed if by_sign else mean
     log_e = test.log_e(tested)
-    over = np.flatnonzero(log_e >= np.log(1.0 / alpha))
+    decided = np.flatnonzero(log_e >= np.log(1.0 / alpha))
     low, high = confidence_sequence(SignTest(), signed.at(-1), alpha)
     mean_low, mean_high = confidence_sequence(MeanTest(), mean.at(-1), alpha)
     winner = None
-    if len(over):
-        winner = names[i] if tested.total[over[0]] > 0.0 else names[j]
-    highest = float(np.exp(min(log_e.max(), 700.0)))
+    if len(decided):
+        winner = first if tested.total[decided[0]] > 0.0 else second
+    highest = float(np.exp(min(log_e.max(), _LARGEST_LOG)))
+    points = np.linspace(0, len(log_e) - 1, min(_POINTS, len(log_e)))
+    at = np.unique(points.astype(np.int64))
+    path_low, path_high = confidence_sequence(test, tested.at(at), alpha)
     return PairScore(
-        first=names[i],
-        second=names[j],
+        first=first,
+        second=second,
         units=float(weight.sum()),
         wins=float(weight[signs > 0].sum()),
         losses=float(weight[signs < 0].sum()),
@@ -373,56 +340,50 @@ def _pair_score(
         e_value=highest,
         p_value=min(1.0, 1.0 / highest),
         winner=winner,
-        decided_after=float(mean.n[over[0]]) if len(over) else None,
+        decided_after=float(mean.n[decided[0]]) if len(decided) else None,
         needed=sessions_needed(test, tested.at(-1), alpha),
-        path=_path(test, tested, log_e, alpha),
+        path=Path(tested.n[at], test.estimate(tested.at(at)), path_low, path_high, log_e[at]),
     )
 
 
-def _running(x: F64, weight: F64) -> Sums:
+def _running_sums(x: F64, weight: F64) -> Sums:
     return Sums(np.cumsum(weight), np.cumsum(weight * x), np.cumsum(weight * x * x))
 
 
-def _path(test: Test, sums: Sums, log_e: F64, alpha: float) -> Path:
-    at = np.unique(np.linspace(0, len(log_e) - 1, min(_POINTS, len(log_e))).astype(np.int64))
-    some = sums.at(at)
-    low, high = confidence_sequence(test, some, alpha)
-    return Path(some.n, test.estimate(some), low, high, log_e[at])
-
-
-def _sentence(one: PairScore, unit: str) -> str:
-    several = {"session": "sessions", "query": "queries", "user": "users"}[unit]
-    counts = f"{one.wins:,.0f} wins, {one.losses:,.0f} losses, {one.ties:,.0f} ties"
-    figures = f"{quoted(one.first)} against {quoted(one.second)}: {counts}; "
-    if one.tested == "preference":
-        figures += f"preference {one.preference:.1%} [{one.low:.1%}, {one.high:.1%}]"
+def _sentence(pair: PairScore, units: str) -> str:
+    """Return the verdict on a pair; ``units`` is the plural of the unit."""
+    counts = f"{pair.wins:,.0f} wins, {pair.losses:,.0f} losses, {pair.ties:,.0f} ties"
+    figures = f"{quoted(pair.first)} against {quoted(pair.second)}: {counts}; "
+    if pair.tested == "preference":
+        figures += f"preference {pair.preference:.1%} [{pair.low:.1%}, {pair.high:.1%}]"
     else:
         figures += (
-            f"mean outcome {one.outcome:+.5f} [{one.outcome_low:+.5f}, {one.outcome_high:+.5f}]"
+            f"mean outcome {pair.outcome:+.5f} [{pair.outcome_low:+.5f}, {pair.outcome_high:+.5f}]"
         )
-    if one.winner is not None:
-        after = f"{one.decided_after:,.0f} {several}"
-        return f"{figures}. {quoted(one.winner)} wins, decided after {after}."
-    if one.needed is None:
-        return f"{figures}. No winner yet, and no effect to go by."
-    if one.needed > 100 * one.units:  # a figure would be that of chance, and look precise
-        much = f"not even 100 times as many {several}"
+    if pair.winner is not None:
+        after = f"{pair.decided_after:,.0f} {units}"
+        return f"{figures}. {quoted(pair.winner)} wins, decided after {after}."
+    if pair.needed is None:
+        return f"{figures}. No winner yet, and no effect so far."
+    if pair.needed > 100 * pair.units:  # an exact number would suggest a precision it has not
+        more = f"not even 100 times as many {units}"
     else:
-        much = f"about {max(one.needed - one.units, 1.0):,.0f} more {several}"
-    return f"{figures}. No winner yet; at this effect {much} would decide."
+        more = f"about {max(pair.needed - pair.units, 1.0):,.0f} more {units}"
+    return f"{figures}. No winner yet; at this effect {more} would decide."
 
 
 # --- plot ------------------------------------------------------------------------------------
 
 
 def plot_interleaving(scores: InterleavingScores, *, ax: Any = None) -> Any:
-    """Draw what is tested of each pair, with its interval, by the sessions; return the Axes.
+    """Draw the tested quantity of each pair over the sessions, with its interval; return the Axes.
 
     Parameters
     ----------
     scores : InterleavingScores
+        The result of `score_interleaving`.
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw on; by default new ones.
 
     Examples
     --------
@@ -436,24 +397,22 @@ def plot_interleaving(scores: InterleavingScores, *, ax: Any = None) -> Any:
     """
     import_matplotlib()
     ax = new_axes(ax)
-    for number, one in enumerate(scores.pairs):
-        style = line_style(number)
-        label = f"{one.first} against {one.second}"
-        ax.plot(one.path.sessions, one.path.estimate, label=label, **style | {"marker": ""})
+    by_sign = scores.pairs[0].tested == "preference"
+    middle = 0.5 if by_sign else 0.0
+    widest = 0.0
+    for number, pair in enumerate(scores.pairs):
+        path, style = pair.path, line_style(number)
+        label = f"{pair.first} against {pair.second}"
+        ax.plot(path.sessions, path.estimate, label=label, **style | {"marker": ""})
         shade = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
-        ax.fill_between(one.path.sessions, one.path.low, one.path.high, **shade)
-        if one.decided_after is not None:
-            ax.axvline(one.decided_after, color=style["color"], linestyle=":", linewidth=1)
-    sign = scores.pairs[0].tested == "preference"
-    ax.axhline(0.5 if sign else 0.0, color="black", linewidth=0.8)
-    widest = max(
-        np.abs(
-            np.stack([one.path.low, one.path.high])[:, len(one.path.low) // 20 :] - 0.5 * sign
-        ).max()
-        for one in scores.pairs
-    )
-    ax.set_ylim(0.5 * sign - 1.05 * widest, 0.5 * sign + 1.05 * widest)
-    ax.set_xlabel({"session": "sessions", "query": "queries", "user": "users"}[scores.unit])
-    ax.set_ylabel("preference for the first" if sign else "mean outcome")
+        ax.fill_between(path.sessions, path.low, path.high, **shade)
+        if pair.decided_after is not None:
+            ax.axvline(pair.decided_after, color=style["color"], linestyle=":", linewidth=1)
+        later = np.stack([path.low, path.high])[:, len(path.low) // 20 :]
+        widest = max(widest, float(np.abs(later - middle).max()))
+    ax.axhline(middle, color="black", linewidth=0.8)
+    ax.set_ylim(middle - 1.05 * widest, middle + 1.05 * widest)
+    ax.set_xlabel(_PLURAL[scores.unit])
+    ax.set_ylabel("preference for the first" if by_sign else "mean outcome")
     add_legend(ax)
     return ax

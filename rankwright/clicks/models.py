@@ -28,7 +28,7 @@ def model(name: str, **params: Any) -> ClickModel:
     if name not in MODELS:
         raise UsageError(unknown("click model", name, MODELS))
     try:
-        made: ClickModel = MODELS[name](**params)
+        click_model: ClickModel = MODELS[name](**params)
     except TypeError as error:
         raise UsageError(f"click model '{name}': {error}.") from None
-    return made
+    return click_model

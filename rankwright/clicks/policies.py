@@ -1,18 +1,19 @@
-"""Policies over lists: how likely a document is at a position, and a list, for top-k and sampling.
+"""Policies over lists: the probability of a document at a slot, and of a list.
 
-A ranker shows its documents by score: a policy without chance. With a temperature T it samples from
-Plackett-Luce: documents are taken one after the other, each with probability proportional to
-v_d = exp(score_d / T) among those left,
+A ranker that shows documents by score is a policy without chance. With a temperature T, lists are
+sampled from Plackett-Luce: documents are drawn one after the other, each with a probability
+proportional to v_d = exp(score_d / T) among the remaining documents,
 
     P(d at l | above) = v_d / sum of v over documents not above                                 (1)
     P(list down to l) = product of (1)                                                          (2)
 
-The probability of a document at a position, over all that may stand above it, is that of arriving
-as number l where document d arrives after an exponential time of rate v_d,
+The probability of a document at a slot is a sum over all documents that can be above. It equals the
+probability that d arrives as number l if each document arrives after an exponential time with rate
+v_d,
 
-    P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 of the others arrived before t)      (3)
+    P(d at l) = integral over t of v_d exp(-v_d t) P(l - 1 other documents arrive before t)     (3)
 
-which the trapezoidal rule in log t finds to nine digits.
+which the trapezoidal rule in log t approximates to nine digits.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rankwright.core.jit import kernel
 from rankwright.core.types import F64, I64
 
 _STEP = 0.15  # of log t in (3)
-_EARLY, _LATE = -24.0, 3.7  # log t at which a document of rate 1 has hardly arrived, and surely
+_EARLY, _LATE = -24.0, 3.7  # log t before and after which a document of rate 1 arrives hardly ever
 
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -33,7 +34,8 @@ _EARLY, _LATE = -24.0, 3.7  # log t at which a document of rate 1 has hardly arr
 def _arrival_counts(log_rate, log_t, slots, before, after, out):
     """Add a time t of (3) to ``out[d, l]``; ``before`` and ``after`` are scratch (n + 1, slots).
 
-    ``before[d, k]`` is the probability that k of the documents ahead of d in the file arrived.
+    ``before[d, k]`` is the probability that k of the documents 0 to d - 1 have arrived, and
+    ``after[d, k]`` that k of the documents from d on have.
     """
     n = len(log_rate)
     before[0, :] = 0.0
@@ -51,10 +53,10 @@ def _arrival_counts(log_rate, log_t, slots, before, after, out):
             arrived = after[d + 1, k - 1] * (1.0 - late) if k > 0 else 0.0
             after[d, k] = after[d + 1, k] * late + arrived
     for d in range(n):
-        grown = log_rate[d] + log_t
-        if grown > 2.0 * _LATE:
-            continue  # it has arrived long ago
-        density = _STEP * np.exp(grown - np.exp(grown))  # in log t
+        arrival = log_rate[d] + log_t
+        if arrival > 2.0 * _LATE:
+            continue  # the density is 0 in double precision
+        density = _STEP * np.exp(arrival - np.exp(arrival))  # in log t
         for k in range(slots):
             both = 0.0
             for j in range(k + 1):
@@ -66,9 +68,9 @@ def _arrival_counts(log_rate, log_t, slots, before, after, out):
 def _slot_probabilities(lo, hi, scores, temperature, slots, out):
     """Write (3) for documents lo:hi of one query.
 
-    Rates may differ by more than numbers hold, so that logarithms stand for rates and times. The
-    first slots are filled by the time at which as many documents of the highest rates have arrived;
-    between the arrivals of two documents of far different rates there is nothing to add up.
+    Rates can overflow, so the code uses logarithms of rates and times. The first slots are filled
+    when as many documents with the highest rates have arrived. Between the arrivals of two
+    documents with very different rates, the integrand is 0 and is skipped.
     """
     n = hi - lo
     log_rate = (scores[lo:hi] - scores[lo:hi].max()) / temperature
@@ -86,7 +88,7 @@ def _slot_probabilities(lo, hi, scores, temperature, slots, out):
 
 @kernel
 def _conditional(indptr, row, documents, query, scores, temperature, values, out, mean):
-    """Write (1) of each impression given what stands above it, and the mean of ``values`` there."""
+    """Write (1) of each impression given the documents above, and the mean of ``values`` there."""
     longest = 0
     for q in query:
         longest = max(longest, documents[q + 1] - documents[q])
@@ -96,16 +98,16 @@ def _conditional(indptr, row, documents, query, scores, temperature, values, out
         first = indptr[s]
         used[: hi - lo] = False
         for i in range(first, indptr[s + 1]):
-            highest = -np.inf  # of those left, which may all be far below those above
+            highest = -np.inf  # of the remaining documents, whose rates can all underflow
             for d in range(lo, hi):
                 if not used[d - lo]:
                     highest = max(highest, scores[d])
             left = total = 0.0
             for d in range(lo, hi):
                 if not used[d - lo]:
-                    own = np.exp((scores[d] - highest) / temperature)
-                    left += own
-                    total += own * values[d, i - first]
+                    rate = np.exp((scores[d] - highest) / temperature)
+                    left += rate
+                    total += rate * values[d, i - first]
             here = row[i] - lo
             out[i] = 0.0 if used[here] else np.exp((scores[row[i]] - highest) / temperature) / left
             mean[i] = total / left if left > 0.0 else 0.0
@@ -131,10 +133,13 @@ def slot_probabilities(scores: F64, indptr: I64, slots: int, temperature: float)
     Parameters
     ----------
     scores : (n,) array
+        Scores of the documents.
     indptr : (Q + 1,) array
         Documents of query q are ``indptr[q]:indptr[q + 1]``.
-    temperature
-        Of Plackett-Luce, above 0.
+    slots : int
+        Number of slots.
+    temperature : float
+        Temperature of Plackett-Luce, above 0.
 
     Examples
     --------
@@ -153,16 +158,9 @@ def slot_probabilities(scores: F64, indptr: I64, slots: int, temperature: float)
 
 
 def conditional_probabilities(
-    indptr: I64,
-    row: I64,
-    documents: I64,
-    query: I64,
-    scores: F64,
-    slots: int,
-    temperature: float,
-    values: F64 | None = None,
+    indptr: I64, row: I64, documents: I64, query: I64, scores: F64, temperature: float, values: F64
 ) -> tuple[F64, F64]:
-    """Return (1) of each impression given those above, and the mean of ``values`` under (1).
+    """Return (1) of each impression, and the mean of ``values`` under (1).
 
     Parameters
     ----------
@@ -171,12 +169,10 @@ def conditional_probabilities(
     documents : (Q + 1,) array
         Documents of query q are ``documents[q]:documents[q + 1]``.
     query
-        The query of each session.
-    values : (n, slots) array, optional
+        Query of each session.
+    values : (n, slots) array
         A number for each document at each slot.
     """
     out, mean = np.empty(len(row)), np.empty(len(row))
-    if values is None:
-        values = np.zeros((len(scores), slots))
     _conditional(indptr, row, documents, query, scores, float(temperature), values, out, mean)
     return out, mean

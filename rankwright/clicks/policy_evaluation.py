@@ -1,66 +1,65 @@
-"""Would a ranker win online? Its clicks estimated from the log of another, before any experiment.
+"""Off-policy evaluation of rankers: clicks that a ranker would get, from the log of another one.
 
-The metric of a session is a sum over its first k slots of clicks c,
+The metric of a session is a sum over the clicks c at its first k slots,
 
     clicks@k  sum c_l,   ctr@k  1/k sum c_l,   dcg@k  sum c_l / log2(l + 1)                     (1)
 
-and the value of a ranker is its mean over sessions, had the ranker made the lists. Estimators
-differ in what they assume, and so in what the log must have shown:
+and the value of a ranker is the mean over sessions if the ranker had made the lists. Estimators
+differ in their assumption about users, and therefore need different evidence in the log:
 
-    ips, snips  the document at its position      a click depends on both alone                 (2)
-    dr          the same, with a model's prediction for the rest
-    rips        the list down to the position     ... and on what is above it                   (3)
-    cascade_dr  the same, with a model's prediction
-    sips        the first k documents             nothing is assumed                            (4)
-    pbm         the document anywhere             looks depend on the position, clicks on looks
-                                                  and the document (`li2018offline`)            (5)
+                the log must contain          a click depends on
+    ips, snips  the document at its position  the document and its position                    (2)
+    dr          the same                      the same; a model predicts the clicks
+    rips        the list down to the position also on the documents above                      (3)
+    cascade_dr  the same                      the same; a model predicts the clicks
+    sips        the first k documents         anything                                         (4)
+    pbm         the document anywhere         the document, and whether the position is        (5)
+                                              examined (`li2018offline`)
 
-Weights are those of `rankwright.clicks.off_policy`: probabilities under the ranker (1, or those of
-Plackett-Luce) over logged ones, or over the shares of sessions of the same query. For (5) with
-theta the examination, A_d = sum over slots of gain theta P(d at slot) under the ranker and B_d the
-same without gains under the log, a click on d weighs A_d / B_d; trust offsets are taken off first.
+`rankwright.clicks.off_policy` has the terms. Weights are probabilities under the ranker (0 or 1, or
+Plackett-Luce probabilities) divided by the logged ones, or by shares of the sessions of the same
+query. For (5), with examination theta, let A_d be the sum over slots of gain theta P(d at
+slot) under the ranker, and B_d the same sum without gains in the log. A click on d has the weight
+A_d / B_d, after the offset of the position (trust) has been subtracted.
 
-The model of dr and cascade_dr is fitted to other sessions than those it predicts (cross-fitting).
-By default it is clicks over expected clicks: the rate of the position, times the clicks of the
-document over those that its positions would have brought, both plus 1. For cascade_dr rewards from
+The model of dr and cascade_dr never predicts sessions that it was fitted to (cross-fitting).
+By default it is clicks over expected clicks: the click rate of the position, multiplied by (clicks
+of the document + 1) / (clicks that its positions let expect + 1). For cascade_dr, the rewards from
 a slot on are regressed on these predictions,
 
     q_l = b_0 + b_1 m + b_2 s + b_3 m s                                                         (6)
 
-with m the predicted rate of the document and s the chance that nothing above it was clicked, slot
-by slot from the last, so that users who stop and users who do not are both within reach.
+where m is the predicted rate of the document and s the probability that nothing above is clicked.
+The regressions run from the last slot up. They fit users who stop after a click and users who do
+not.
 
-If the log has not shown a share m of what the ranker would show, no estimator knows its clicks.
-The interval is widened by an assumption: these documents have between no clicks and twice as many
-as the others. With the value V the range is
+If the log does not contain a share m of the documents of the ranker, their clicks are unknown. The
+interval is extended under the assumption that these documents have between no clicks and twice as
+many clicks as the rest. With the value V it covers
 
-    V (1 - m) to V (1 + m)          snips, dr, cascade_dr, which count them as the others
-    V to V (1 + 2 m / (1 - m))      the others, which count them as without clicks              (7)
+    V (1 - m) to V (1 + m)          snips, dr, cascade_dr, which count them like the rest
+    V to V (1 + 2 m / (1 - m))      other estimators, which count them as without clicks       (7)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankwright.clicks.base import ClickModel
 from rankwright.clicks.models import model as click_model
 from rankwright.clicks.off_policy import (
+    LoggedRewards,
     PolicyDifference,
     PolicyValue,
     Weights,
-    add_up_cascade,
-    add_up_sessions,
     degrees_of_freedom,
     effective_number,
-    limit_remark,
-    limited,
-    normalised_terms,
-    value_of_terms,
+    value_of_rows,
 )
 from rankwright.clicks.policies import (
     conditional_probabilities,
@@ -70,36 +69,21 @@ from rankwright.clicks.policies import (
 from rankwright.clicks.position_bias import Propensity
 from rankwright.clicks.simulation import scores_of
 from rankwright.core.order import ranking
-from rankwright.core.parameters import (
-    check_choice,
-    check_whole,
-    check_zero_or_more,
-    either,
-)
-from rankwright.core.types import F64, I64, AnyArray
+from rankwright.core.parameters import check_choice, check_whole, check_zero_or_more, either
+from rankwright.core.types import F64, I64
 from rankwright.data.click_log import HIGHEST_POSITION, ClickLog, codes_of_ids
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 
-ESTIMATORS = ("ips", "snips", "dr", "rips", "cascade_dr", "sips", "pbm")
 METRICS = ("ctr", "clicks", "dcg")
 LOGGED = ("slot", "conditional")
 UNITS = ("query", "session")
-_OF_SLOTS = ("ips", "snips", "dr")
-_IMPUTED = {
-    "snips": "counts as the rest",
-    "dr": "counts as the model predicts",
-    "cascade_dr": "counts as the model predicts",
-}
-"""How estimators count what the log has not shown; others count it as without clicks."""
-_OF_PREFIXES = ("rips", "cascade_dr", "sips")
-_SIGNIFICANT = 3.0  # standard errors by which mean weights may miss
-_SHRINKAGE = 1.0  # clicks that are added, observed and expected ones
-_METRIC = re.compile(r"([a-z]+)@([0-9]{1,9})")
+_SIGNIFICANT = 3.0  # standard errors that a mean weight may differ from 1
+_SHRINKAGE = 1.0  # clicks that are added to observed and to expected clicks
 
 
 class SupportError(DataError):
-    """The log has not shown what a policy would show, so that it says nothing about it.
+    """The log contains too little of the lists of a policy, so its value is unknown.
 
     Examples
     --------
@@ -111,55 +95,8 @@ class SupportError(DataError):
     ...     clicks.evaluate_policy(log, 1, "ctr@1")
     ... except clicks.SupportError as error:
     ...     print(error)
-    the log has shown 7.5% of what the ranker would show, at its position, and 90% ...
+    the log has shown 7.5% of the documents of the ranker at their positions; min_support=90% ...
     """
-
-
-@dataclass(frozen=True)
-class _Metric:
-    """A metric of clicks, (1)."""
-
-    name: str
-    key: str
-    k: int
-
-    @classmethod
-    def of(cls, name: str) -> _Metric:
-        found = _METRIC.fullmatch(str(name))
-        if not found or found[1] not in METRICS or not 1 <= int(found[2]) <= HIGHEST_POSITION:
-            raise UsageError(
-                f"{quoted(name)} is no metric of clicks: these are {either(list(METRICS))} with a "
-                f"cut-off from 1 to {HIGHEST_POSITION:,}, such as ctr@5."
-            )
-        return cls(name, found[1], int(found[2]))
-
-    @property
-    def gain(self) -> F64:
-        """What a click at each slot counts."""
-        slot = np.arange(1, self.k + 1)
-        gains = {
-            "ctr": np.full(self.k, 1.0 / self.k),
-            "dcg": 1.0 / np.log2(slot + 1.0),
-        }
-        found: F64 = gains.get(self.key, np.ones(self.k))
-        return found
-
-
-@dataclass(frozen=True)
-class _Options:
-    """How values are estimated; see `evaluate_policy`."""
-
-    metric: _Metric
-    estimator: str
-    temperature: float
-    propensity: Propensity | None
-    model: ClickModel | str | None
-    logged: str | None
-    limit: float | None
-    unit: str
-    min_support: float
-    folds: int
-    n_jobs: int | None
 
 
 def evaluate_policy(
@@ -178,46 +115,47 @@ def evaluate_policy(
     folds: int = 3,
     n_jobs: int | None = None,
 ) -> PolicyValue:
-    """Return what a ranker would earn in clicks, from the log of another, with an interval.
+    """Return the clicks that a ranker would get, estimated from the log of another one.
 
     Parameters
     ----------
     log : ClickLog
-        With features; those of a query are the documents that the ranker may show. Its ``weight``
-        says how much a session counts in the value; a session is one observation in the interval.
+        With features; the ranker can show the documents of a query in them. The
+        ``weight`` of a session counts in the value; in the interval a session is one observation.
     ranker : fitted ranker, feature number or name, array of scores, or callable
-        What would make the lists. Documents that it was trained on are fine, clicks of the same
-        sessions are not: train on an earlier log.
+        The ranker that would make the lists. It may be trained on the same documents, but not on
+        clicks of the same sessions: use an earlier log.
     metric : str, default "ctr@5"
-        "ctr@k" (clicks over k), "clicks@k" or "dcg@k".
+        "ctr@k" (clicks / k), "clicks@k" or "dcg@k".
     estimator : str, default "dr"
-        "ips", "snips", "dr", "rips", "cascade_dr", "sips" or "pbm".
-        What is assumed; see the table of `rankwright.clicks.policy_evaluation`.
+        "ips", "snips", "dr", "rips", "cascade_dr", "sips" or "pbm"; see the table of
+        `rankwright.clicks.policy_evaluation`.
     temperature : float, default 0.0
-        0 shows the best first; above, lists are sampled from Plackett-Luce with scores over it.
+        0 shows the documents by score. Otherwise lists are sampled from Plackett-Luce with the
+        scores divided by it.
     propensity : Propensity
-        Of positions, for "pbm" alone; `estimate_propensity` estimates one.
+        Examination of positions, only for "pbm"; `estimate_propensity` estimates it.
     model : ClickModel or str
-        For "dr" and "cascade_dr": a fitted click model, or the name of one to fit; by default
-        clicks over expected clicks.
+        For "dr" and "cascade_dr": a fitted click model, or the name of a click model to fit. By
+        default clicks over expected clicks.
     logged : {"slot", "conditional"} or None, default "slot"
-        What the probabilities in the log are: of the document at its position, or of it given the
-        documents above. Where the log has none, or with None, shares of the sessions of the same
-        query stand for them.
+        Kind of the probabilities in the log: of the document at its position, or given the
+        documents above. If it is None, or the log has no probabilities, shares of the sessions
+        of the same query are used.
     limit : float
-        The highest weight, for all estimators but "pbm".
+        Maximum weight, for all estimators except "pbm".
     unit : {"query", "session"}, default "query"
-        What the interval is over: queries, whose sessions depend on each other, or sessions, where
-        the queries are all there are and only users vary.
+        Unit of the interval: queries, whose sessions depend on each other, or sessions, if the log
+        contains all queries and only users vary.
     min_support : float, default 0.9
-        The least share of what the ranker would show that the log has shown; below it is refused.
+        Minimum share of the lists of the ranker that the log must contain.
     folds : int, default 3
-        Parts of the sessions for cross-fitting.
+        Number of parts of the sessions for cross-fitting.
 
     Returns
     -------
     PolicyValue
-        Raises `SupportError` where the log says too little.
+        Raises `SupportError` if the log contains less than ``min_support``.
 
     Examples
     --------
@@ -225,35 +163,157 @@ def evaluate_policy(
     >>> from rankwright import clicks
     >>> data = rw.synthetic("mq2008", queries=40)
     >>> log = clicks.simulate(data, 41, sessions=200, temperature=1.0, positions=5)
-    >>> found = clicks.evaluate_policy(log, 1, "ctr@1", estimator="pbm",
+    >>> value = clicks.evaluate_policy(log, 1, "ctr@1", estimator="pbm",
     ...                                propensity=clicks.Propensity.power(1.0, positions=5))
-    >>> bool(found.low < found.value < found.high)
+    >>> bool(value.low < value.value < value.high)
     True
     """
-    options = _Options(
-        _Metric.of(metric), estimator, temperature, propensity, model, logged, limit, unit,
-        min_support, folds, n_jobs,
-    )  # fmt: skip
-    _check(options)
-    if log.propensity is None:
-        options = replace(options, logged=None)
-    _check_log(log, options)
+    gain = _gain_of(metric)
+    _check_options(log, estimator, temperature, propensity, limit, unit, min_support, folds)
     assert log.features is not None
     name = str(getattr(ranker, "name", "")) or "the policy"
-    return _Sessions.of(log, options).value(scores_of(ranker, log.features), name)
+    method = ESTIMATORS[estimator]
+    logged = _usable_probabilities(log, logged, estimator)
+    sessions = _Sessions.of(log, gain, use_logged=logged is not None)
+    scores = scores_of(ranker, log.features)
+    target = _Target.of(scores, log.features, len(gain), temperature, n_jobs)
+    rows, weights = method.weigh(sessions, target, propensity)
+    missing = _missing_share(weights, logged, sessions.log.n_positions, metric, method, min_support)
+    remarks = []
+    if missing > 0.0:
+        remarks.append(
+            f"The log does not contain {missing:.1%} of the lists of {name}. This part "
+            f"{method.unseen}. The interval assumes that it has between no clicks and twice as "
+            "many per document as the rest."
+        )
+    if estimator in ("dr", "cascade_dr"):
+        rows = _with_predictions(
+            rows, sessions, target, model, folds, cascade=estimator == "cascade_dr", n_jobs=n_jobs
+        )
+    value = value_of_rows(
+        rows,
+        method.terms,
+        limit=limit,
+        cluster=np.unique(sessions.query, return_inverse=True)[1] if unit == "query" else None,
+        unit=unit,
+        weights=weights,
+        estimator_name=estimator,
+        remarks=remarks,
+        metric=metric,
+        name=name,
+    )
+    clicks = missing * abs(value.value)  # (7)
+    if method.unseen == _NO_CLICKS:
+        return value.widen(0.0, 2.0 * clicks / max(1.0 - missing, 1e-9))
+    return value.widen(clicks, clicks)
+
+
+def _check_options(
+    log: ClickLog,
+    estimator: str,
+    temperature: float,
+    propensity: Propensity | None,
+    limit: float | None,
+    unit: str,
+    min_support: float,
+    folds: int,
+) -> None:
+    """Raise if a parameter of `evaluate_policy` is invalid."""
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("unit", unit, UNITS)
+    check_zero_or_more("temperature", temperature)
+    check_whole("folds", folds, 2)
+    if not 0.0 <= min_support <= 1.0:
+        raise UsageError(f"min_support is a share, from 0 to 1; it is {min_support}.")
+    if estimator == "pbm" and propensity is None:
+        raise UsageError(
+            "estimator='pbm' needs propensity=..., the examination of each position; "
+            "clicks.estimate_propensity(log) estimates it."
+        )
+    if estimator == "pbm" and limit is not None:
+        raise UsageError("estimator='pbm' has no weights to limit; leave out limit=...")
+    if log.features is None:
+        raise DataError(
+            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
+            "adds them."
+        )
+
+
+def _gain_of(metric: str) -> F64:
+    """Return the gain of a click at each slot, (1)."""
+    parts = re.fullmatch(r"([a-z]+)@([0-9]{1,9})", str(metric))
+    if not parts or parts[1] not in METRICS or not 1 <= int(parts[2]) <= HIGHEST_POSITION:
+        raise UsageError(
+            f"{quoted(metric)} is not a metric of clicks: use {either(list(METRICS))} with a "
+            f"cut-off from 1 to {HIGHEST_POSITION:,}, such as ctr@5."
+        )
+    k = int(parts[2])
+    gains = {"ctr": np.full(k, 1.0 / k), "dcg": 1.0 / np.log2(np.arange(2.0, k + 2.0))}
+    gain: F64 = gains.get(parts[1], np.ones(k))
+    return gain
+
+
+def _usable_probabilities(log: ClickLog, logged: str | None, estimator: str) -> str | None:
+    """Return the kind of logged probabilities to use, or None; raise if it is the wrong kind."""
+    if logged is not None:
+        check_choice("logged", logged, LOGGED)
+    needed = ESTIMATORS[estimator].logged
+    if logged is None or log.propensity is None or needed is None:
+        return None
+    if logged != needed:
+        raise UsageError(
+            f"estimator='{estimator}' needs probabilities of the kind logged='{needed}', not "
+            f"'{logged}'; logged=None uses shares of sessions instead."
+        )
+    return logged
+
+
+def _missing_share(
+    weights: Weights,
+    logged: str | None,
+    n_positions: int,
+    metric: str,
+    method: _Estimator,
+    min_support: float,
+) -> float:
+    """Return the share of the lists of the policy that the log does not contain.
+
+    Raise if it is too large. Shares of sessions are exact; with logged probabilities, the mean
+    weight is the share only on average.
+    """
+    support = float(weights.mean.mean())
+    slack = 0.0 if logged is None else _SIGNIFICANT * float(np.sqrt((weights.error**2).mean()))
+    key, k = metric.split("@")
+    if support + slack < min_support:
+        if (weights.mean[n_positions:] == 0.0).any():
+            raise SupportError(
+                f"the log shows {n_positions} positions and {metric} needs {k}: use "
+                f"{key}@{n_positions}."
+            )
+        raise SupportError(
+            f"the log has shown {support:.1%} {method.evidence.format(k=k)}; "
+            f"min_support={min_support:.0%} requires more, because clicks on the rest are unknown: "
+            f"{method.advice}."
+        )
+    if logged is not None and support - slack > 1.1:
+        raise DataError(
+            f"the mean of the weights is {support:.2f} instead of 1, so the probabilities in the "
+            f"log are not of the kind logged='{logged}'; choose another kind, or logged=None."
+        )
+    return 1.0 - support if support + slack < 1.0 - 1e-6 else 0.0
 
 
 @dataclass(frozen=True)
 class PolicyComparison:
-    """Values of several policies on one log, and paired differences; ``print`` says them.
+    """Values of several policies on one log, and their paired differences; ``print`` shows them.
 
     Attributes
     ----------
     values : mapping from names to PolicyValue
     differences : tuple of PolicyDifference
-        Of each policy to the first.
+        Difference of each policy to the first.
     refused : mapping from names to str
-        Why the log says nothing about a policy.
+        Policies without a value, because the log contains too little, with the reason.
 
     Examples
     --------
@@ -261,8 +321,8 @@ class PolicyComparison:
     >>> from rankwright import clicks
     >>> data = rw.synthetic("mq2008", queries=40)
     >>> log = clicks.simulate(data, 41, temperature=1.0, positions=5, propensity="slot")
-    >>> found = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
-    >>> found.differences[0].baseline
+    >>> comparison = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
+    >>> comparison.differences[0].baseline
     'old'
     """
 
@@ -271,29 +331,33 @@ class PolicyComparison:
     refused: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values as JSON holds them."""
+        """Return a dictionary for JSON."""
         return {
-            "values": {name: one.to_dict() for name, one in self.values.items()},
-            "differences": [one.to_dict() for one in self.differences],
+            "values": {name: value.to_dict() for name, value in self.values.items()},
+            "differences": [difference.to_dict() for difference in self.differences],
             "refused": dict(self.refused),
         }
 
     def __str__(self) -> str:
-        refused = [f"{name}: {why}" for name, why in self.refused.items()]
+        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
         return "\n".join([*map(str, self.values.values()), *refused, *map(str, self.differences)])
 
 
 def compare_policies(
     log: ClickLog, rankers: Mapping[str, Any] | Sequence[Any], metric: str = "ctr@5", **options: Any
 ) -> PolicyComparison:
-    """Return the values of several rankers on one log, and how they differ from the first.
+    """Return the values of several rankers on one log, and their differences to the first.
 
     Parameters
     ----------
-    rankers : mapping from names to rankers, or sequence of them
-        Each as `evaluate_policy` takes it.
+    log : ClickLog
+        As for `evaluate_policy`.
+    rankers : mapping from names to rankers, or sequence of rankers
+        Each as for `evaluate_policy`.
+    metric : str, default "ctr@5"
+        As for `evaluate_policy`.
     **options
-        Those of `evaluate_policy`.
+        Further parameters of `evaluate_policy`.
 
     Examples
     --------
@@ -301,583 +365,441 @@ def compare_policies(
     >>> from rankwright import clicks
     >>> data = rw.synthetic("mq2008", queries=40)
     >>> log = clicks.simulate(data, 41, temperature=1.0, positions=5, propensity="slot")
-    >>> found = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
-    >>> list(found.values)
+    >>> comparison = clicks.compare_policies(log, {"old": 41, "new": 1}, "ctr@1")
+    >>> list(comparison.values)
     ['old', 'new']
     """
-    given = (
-        dict(rankers)
-        if isinstance(rankers, Mapping)
-        else {_label(one, number): one for number, one in enumerate(rankers)}
-    )
-    if not given:
-        raise UsageError("there is no ranker to evaluate.")
+    if not isinstance(rankers, Mapping):
+        rankers = {
+            f"{getattr(ranker, 'name', type(ranker).__name__)} {number}": ranker
+            for number, ranker in enumerate(rankers, 1)
+        }
+    if not rankers:
+        raise UsageError("give at least one ranker to evaluate; there is no ranker.")
     values, refused = {}, {}
-    for name, ranker in given.items():
+    for name, ranker in rankers.items():
         try:
             values[name] = replace(evaluate_policy(log, ranker, metric, **options), name=name)
         except SupportError as error:
             refused[name] = str(error)
-    return _compared(values, refused)
-
-
-def _compared(values: dict[str, PolicyValue], refused: dict[str, str]) -> PolicyComparison:
-    first = next(iter(values.values()), None)
-    differences = tuple(
-        one.difference(first) for one in values.values() if first is not None and one is not first
-    )
+    in_order = list(values.values())
+    differences = tuple(value.difference(in_order[0]) for value in in_order[1:])
     return PolicyComparison(values, differences, refused)
 
 
-def _label(ranker: Any, number: int) -> str:
-    return f"{getattr(ranker, 'name', type(ranker).__name__)} {number + 1}"
-
-
-def _check(options: _Options) -> None:
-    """Refuse options that fit no log."""
-    estimator = options.estimator
-    check_choice("estimator", estimator, ESTIMATORS)
-    check_choice("unit", options.unit, UNITS)
-    if options.logged is not None:
-        check_choice("logged", options.logged, LOGGED)
-    check_zero_or_more("temperature", options.temperature)
-    check_whole("folds", options.folds, 2)
-    if not 0.0 <= options.min_support <= 1.0:
-        raise UsageError(f"min_support is a share, from 0 to 1; it is {options.min_support}.")
-    if estimator == "pbm" and options.propensity is None:
-        raise UsageError(
-            "estimator='pbm' needs propensity=..., how much users look at each position; "
-            "clicks.estimate_propensity(log) estimates it."
-        )
-    if options.limit is not None and estimator == "pbm":
-        raise UsageError("estimator='pbm' has no weights to limit; leave out limit=...")
-
-
-def _check_log(log: ClickLog, options: _Options) -> None:
-    """Refuse a log that does not have what the options ask for."""
-    if log.features is None or log.row is None:
-        raise DataError(
-            "the log has no features, so the ranker has nothing to rank; log.with_features(data) "
-            "adds them."
-        )
-    needed = "slot" if options.estimator in _OF_SLOTS else "conditional"
-    weighed = options.estimator != "pbm"
-    if weighed and options.logged is not None and options.logged != needed:
-        raise UsageError(
-            f"estimator='{options.estimator}' needs probabilities of the kind logged='{needed}', "
-            f"and these are '{options.logged}'; logged=None takes shares of sessions instead."
-        )
-
-
-# --- sessions --------------------------------------------------------------------------------
+# --- sessions and policies -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Sessions:
-    """The sessions of a log as estimators take them, with the first k slots of each apart."""
+    """The sessions of a log, with their impressions at the first k positions.
+
+    Attributes
+    ----------
+    log : ClickLog
+        The sessions with impressions and a weight above 0.
+    features : RankingData
+    gain : (k,) float64
+        Gain of a click at each slot.
+    query, slots : (S,) int64
+        Query of each session in the features, and number of slots of its list.
+    session_weight : (S,) float64
+    query_weight : (Q,) float64
+        Sum of the weights of the sessions of each query of the features.
+    indptr : (S + 1,) int64
+        Impressions of each session at the first k positions.
+    row, slot : (n,) int64
+        Document in the features, and slot from 0, of these impressions.
+    reward : (n,) float64
+    logged : (n,) float64 or None
+        Logged probabilities, if they are used.
+    """
 
     log: ClickLog
-    options: _Options
     features: RankingData
-    query: I64  # of each session, a query of the features
-    counts: F64  # weight of each session
-    have: I64  # slots that a list of each session's query has
-    share: F64  # weight of all sessions of each query of the features
-    indptr: I64  # of impressions at the first k positions
+    gain: F64
+    query: I64
+    slots: I64
+    session_weight: F64
+    query_weight: F64
+    indptr: I64
     row: I64
     slot: I64
     reward: F64
-    propensity: F64 | None
+    logged: F64 | None
 
     @classmethod
-    def of(cls, log: ClickLog, options: _Options) -> _Sessions:
+    def of(cls, log: ClickLog, gain: F64, *, use_logged: bool) -> _Sessions:
+        """Return the sessions of a log with features."""
         counted = log.sizes > 0
         if log.weight is not None:
             counted &= log.weight > 0.0
-        full = np.flatnonzero(counted)
-        if not len(full):
+        if not counted.any():
             raise DataError("the log has no impressions to estimate a value from.")
-        log = log if len(full) == log.n_sessions else log.select(full)
+        log = log if counted.all() else log.select(counted)
         assert log.features is not None
         assert log.row is not None
         query = log.features.query_of_row()[log.row[log.indptr[:-1]]]
-        counts = np.ones(log.n_sessions) if log.weight is None else log.weight
-        metric = options.metric
-        top = log.position <= metric.k
-        session = log.session_of_impression()
-        sizes = np.bincount(session[top], minlength=log.n_sessions)
-        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        weight = np.ones(log.n_sessions) if log.weight is None else log.weight
+        top = log.position <= len(gain)
+        sizes = np.bincount(log.session_of_impression()[top], minlength=log.n_sessions)
         slot = log.position[top].astype(np.int64) - 1
-        click = log.click[top].astype(np.float64)
         return cls(
             log=log,
-            options=options,
             features=log.features,
+            gain=gain,
             query=query,
-            counts=counts,
-            have=np.minimum(log.features.sizes[query], metric.k),
-            share=np.bincount(query, counts, log.features.n_queries).astype(np.float64),
-            indptr=indptr,
+            slots=np.minimum(log.features.sizes[query], len(gain)),
+            session_weight=weight,
+            query_weight=np.bincount(query, weight, log.features.n_queries).astype(np.float64),
+            indptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             row=log.row[top],
             slot=slot,
-            reward=metric.gain[slot] * click,
-            propensity=None if log.propensity is None else log.propensity[top],
+            reward=gain[slot] * log.click[top],
+            logged=log.propensity[top] if use_logged and log.propensity is not None else None,
         )
-
-    def value(self, scores: F64, name: str) -> PolicyValue:
-        """Return the value of the policy of these scores."""
-        options = self.options
-        target = _Target.of(scores, self.features, options)
-        terms, weights = getattr(self, f"_{options.estimator}")(target)
-        missing = self._missing_share(weights)
-        remarks = [*limit_remark(options.estimator, options.limit)]
-        if missing:
-            remarks.append(self._missing_remark(missing, name))
-        cluster = None
-        if options.unit == "query":
-            cluster = np.unique(self.query, return_inverse=True)[1]
-        found = value_of_terms(
-            terms,
-            self.counts,
-            cluster,
-            unit=options.unit,
-            estimator=options.estimator,
-            weights=weights,
-            remarks=remarks,
-            metric=options.metric.name,
-            name=name,
-        )
-        clicks = missing * abs(found.value)  # (7)
-        if options.estimator in _IMPUTED:
-            return found.widen(clicks, clicks)
-        return found.widen(0.0, 2.0 * clicks / max(1.0 - missing, 1e-9))
-
-    # --- what a policy needs to have been shown ----------------------------------------------
-
-    def _missing_share(self, weights: Weights) -> float:
-        """Return the share of the policy's documents that was not shown; raise if it is large."""
-        options, mean = self.options, float(weights.mean.mean())
-        error = float(np.sqrt((weights.error**2).mean()))
-        exact = options.logged is None or options.estimator == "pbm"
-        slack = 0.0 if exact else _SIGNIFICANT * error
-        if mean + slack < options.min_support:
-            raise SupportError(self._refusal(mean, weights))
-        if not exact and mean - slack > 1.1:
-            raise DataError(
-                f"weights have a mean of {mean:.2f} where it should be 1, so the probabilities in "
-                f"the log are not those of logged='{options.logged}'; choose another kind, or "
-                "logged=None."
-            )
-        return 1.0 - mean if mean + slack < 1.0 - 1e-6 else 0.0
-
-    def _missing_remark(self, missing: float, name: str) -> str:
-        counts = _IMPUTED.get(self.options.estimator, "counts as without clicks")
-        return (
-            f"What {name} would show and the log has not ({missing:.1%}) {counts}. The interval "
-            "assumes that it has between no clicks and twice as many per document as the rest."
-        )
-
-    def _refusal(self, mean: float, weights: Weights) -> str:
-        options = self.options
-        what = {
-            "pbm": "of what the ranker would show, at any position",
-            "sips": f"of the lists of the first {options.metric.k} that the ranker would show",
-        }.get(
-            options.estimator,
-            "of what the ranker would show, down to its position"
-            if options.estimator in _OF_PREFIXES
-            else "of what the ranker would show, at its position",
-        )
-        longest = self.log.n_positions
-        if longest < options.metric.k and (weights.mean[longest:] == 0.0).any():
-            return (
-                f"the log shows {longest} positions and {options.metric.name} needs "
-                f"{options.metric.k}: use {options.metric.key}@{longest}."
-            )
-        help_ = {
-            "pbm": "show these documents to some users",
-            "sips": "a smaller cut-off needs less, as does estimator='rips' or 'ips'",
-        }.get(
-            options.estimator,
-            "lists that are shuffled or sampled for some users would show it; estimator='pbm' with "
-            "a propensity takes clicks at other positions",
-        )
-        return (
-            f"the log has shown {mean:.1%} {what}, and {options.min_support:.0%} is asked for "
-            f"(min_support), so that it does not say what the rest would earn: {help_}."
-        )
-
-    # --- weights -----------------------------------------------------------------------------
-
-    def _slot_weights(self, target: _Target) -> F64:
-        """Return probabilities of (2), over logged ones or shares of sessions."""
-        own = target.slot[self.row, self.slot]
-        if self.options.logged is not None:
-            assert self.propensity is not None
-            return own / self.propensity
-        code = np.unique(self.row * self.options.metric.k + self.slot, return_inverse=True)[1]
-        return own / self._shares(code, np.repeat(self.query, np.diff(self.indptr)))
-
-    def _prefix_weights(self, target: _Target) -> F64:
-        """Return probabilities of (3), of lists down to each slot."""
-        if (
-            self.slot != np.arange(len(self.slot)) - np.repeat(self.indptr[:-1], self._sizes)
-        ).any():
-            raise DataError(
-                f"estimator='{self.options.estimator}' needs lists without gaps: positions 1, 2, "
-                "... of each session."
-            )
-        own, logged = np.empty(len(self.row)), np.empty(len(self.row))
-        multiply_down(self.indptr, self._conditional(target)[0], own)
-        if self.options.logged is not None:
-            multiply_down(self.indptr, self.propensity, logged)
-            return own / logged
-        prefix = self.query.copy()
-        for slot in range(self.options.metric.k):
-            there = np.flatnonzero(self._sizes > slot)
-            if not len(there):
-                break
-            at = self.indptr[there] + slot
-            pair = np.stack((prefix[there], self.row[at]))
-            prefix[there] = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
-            logged[at] = np.bincount(prefix[there], self.counts[there])[prefix[there]]
-            logged[at] /= self.share[self.query[there]]
-        return own / logged
-
-    def _conditional(self, target: _Target, values: F64 | None = None) -> tuple[F64, F64]:
-        """Return P(document | above) under the target, and the mean of ``values`` there."""
-        if target.temperature == 0.0:
-            return target.slot[self.row, self.slot], np.empty(0)
-        return conditional_probabilities(
-            self.indptr, self.row, self.features.indptr, self.query, target.scores,
-            self.options.metric.k, target.temperature, values,
-        )  # fmt: skip
 
     @property
-    def _sizes(self) -> I64:
+    def sizes(self) -> I64:
+        """Number of impressions of each session at the first k positions."""
         return np.diff(self.indptr)
 
-    def _shares(self, code: I64, query: I64) -> F64:
-        """Return the share of the sessions of a query that show what ``code`` numbers."""
-        shown = np.bincount(code, np.repeat(self.counts, self._sizes))
-        found: F64 = shown[code] / self.share[query]
-        return found
+    @property
+    def row_query(self) -> I64:
+        """Query of each of these impressions."""
+        return np.repeat(self.query, self.sizes)
 
-    def _weights(self, weight: F64) -> Weights:
-        return Weights.of(self.indptr, self.slot, weight, self.counts, self.have, self.reward)
+    def rows(self, weight: F64) -> LoggedRewards:
+        """Return the rewards with importance weights."""
+        return LoggedRewards(
+            session=np.repeat(np.arange(len(self.query)), self.sizes),
+            slot=self.slot,
+            reward=self.reward,
+            weight=weight,
+            session_weight=self.session_weight,
+            slots=self.slots,
+        )
 
-    # --- estimators: the term of each session, and the weights -------------------------------
-
-    def _sums(self, weight: F64, reward: F64) -> F64:
-        terms = np.empty(len(self.counts))
-        add_up_sessions(self.indptr, weight, reward, terms)
-        return terms
-
-    def _by_query(self, values: F64) -> F64:
+    def by_query(self, values: F64) -> F64:
         """Return the sum over the documents of each query."""
         query = self.features.query_of_row()
         return np.bincount(query, values, self.features.n_queries).astype(np.float64)
 
-    def _ips(self, target: _Target) -> tuple[F64, Weights]:
-        weight = self._slot_weights(target)
-        taken = limited(weight, self.options.limit)
-        return self._sums(taken, self.reward), self._weights(weight)
-
-    def _snips(self, target: _Target) -> tuple[F64, Weights]:
-        weight = self._slot_weights(target)
-        taken = limited(weight, self.options.limit)
-        terms = normalised_terms(self.indptr, self.slot, taken, self.reward, self.counts, self.have)
-        return terms, self._weights(weight)
-
-    def _dr(self, target: _Target) -> tuple[F64, Weights]:
-        weight = self._slot_weights(target)
-        taken = limited(weight, self.options.limit)
-        gain = self.options.metric.gain
-        terms = np.empty(len(self.counts))
-        for fold, model in self._fitted_models():
-            predicted = model.cells() * gain
-            base = self._by_query((target.slot * predicted).sum(axis=1))
-            found = self._sums(taken, self.reward - predicted[self.row, self.slot])
-            terms[fold] = found[fold] + base[self.query[fold]]
-        return terms, self._weights(weight)
-
-    def _rips(self, target: _Target) -> tuple[F64, Weights]:
-        weight = self._prefix_weights(target)
-        taken = limited(weight, self.options.limit)
-        return self._sums(taken, self.reward), self._weights(weight)
-
-    def _sips(self, target: _Target) -> tuple[F64, Weights]:
-        prefix = self._prefix_weights(target)
-        whole = np.zeros(len(self.counts))
-        there = self._sizes == self.have
-        whole[there] = prefix[self.indptr[1:][there] - 1]
-        taken = np.repeat(limited(whole, self.options.limit), self._sizes)
-        one = np.arange(len(whole) + 1)
-        weights = Weights.of(one, np.zeros(len(whole), np.int64), whole, self.counts)
-        return self._sums(taken, self.reward), weights
-
-    def _cascade_dr(self, target: _Target) -> tuple[F64, Weights]:
-        weight = self._prefix_weights(target)
-        taken = limited(weight, self.options.limit)
-        terms, found = np.empty(len(self.counts)), np.empty(len(self.counts))
-        for fold, model in self._fitted_models():
-            if target.temperature == 0.0 and isinstance(model, _ClickModelRewards):
-                predicted = expected = self._modelled_to_go(target, model)
-            else:
-                predicted, expected = self._fitted_to_go(target, model, fold)
-            add_up_cascade(self.indptr, taken, self.reward, predicted, expected, found)
-            terms[fold] = found[fold]
-        return terms, self._weights(weight)
-
-    def _modelled_to_go(self, target: _Target, model: _ClickModelRewards) -> F64:
-        """Return what a click model expects from each slot of the target's list on.
-
-        Weights are 0 wherever another document stands.
-        """
-        rates = np.zeros((self.features.n_queries, self.options.metric.k))
-        lists = target.lists(np.unique(self.query))
-        rates[lists.query_of_impression, lists.slot] = model.of_lists(lists)
-        onward = np.cumsum((rates * self.options.metric.gain)[:, ::-1], axis=1)[:, ::-1]
-        found: F64 = onward[np.repeat(self.query, self._sizes), self.slot]
-        return found
-
-    def _fitted_to_go(self, target: _Target, model: _Model, fold: I64) -> tuple[F64, F64]:
-        """Return regressions of rewards from each slot on: for the document, and on average.
-
-        From the last slot up, the reward and what is expected below are regressed, over sessions
-        of other folds, on the predicted rate of the document, on the chance that nothing above was
-        clicked, and on their product (6). The mean over the target's documents at the slot needs
-        their mean rate alone.
-        """
-        cells = model.cells()
-        rate = cells[self.row, self.slot]
-        if target.temperature == 0.0:
-            by_slot = np.stack([self._by_query(one) for one in (target.slot * cells).T], axis=1)
-            mean = by_slot[np.repeat(self.query, self._sizes), self.slot]
-        else:
-            mean = self._conditional(target, cells)[1]
-        still = _none_above(rate, self.indptr)
-        own, average = (
-            np.stack((np.ones(len(rate)), one, still, one * still), axis=1) for one in (rate, mean)
-        )
-        train = np.ones(len(self.counts), bool)
-        train[fold] = len(fold) == len(train)
-        trained, c = np.repeat(train, self._sizes), np.repeat(self.counts, self._sizes)
-        predicted, expected = np.zeros(len(rate)), np.zeros(len(rate) + 1)
-        last = np.zeros(len(rate), bool)
-        last[self.indptr[1:][self._sizes > 0] - 1] = True
-        for slot in range(self.options.metric.k - 1, -1, -1):
-            at = np.flatnonzero(self.slot == slot)
-            onward = self.reward[at] + np.where(last[at], 0.0, expected[at + 1])
-            used = trained[at] & (c[at] > 0.0)
-            root = np.sqrt(c[at][used])
-            fitted = np.linalg.lstsq(own[at][used] * root[:, None], onward[used] * root)[0]  # (6)
-            predicted[at], expected[at] = own[at] @ fitted, average[at] @ fitted
-        return predicted, expected[:-1]
-
-    def _pbm(self, target: _Target) -> tuple[F64, Weights]:
-        log, propensity, gain = self.log, self.options.propensity, self.options.metric.gain
-        assert propensity is not None
-        assert log.row is not None
-        examined, offset = propensity.at(log.position)
-        at_top, trusted = propensity.at(np.arange(1, min(len(gain), propensity.n_positions) + 1))
-        if len(at_top) < self.have.max():
-            raise DataError(
-                f"the propensity knows {propensity.n_positions} positions, and "
-                f"{self.options.metric.name} needs {self.have.max()}: estimate it on longer lists."
-            )
-        exposed = target.slot[:, : len(at_top)] @ (gain[: len(at_top)] * at_top)  # A of (5)
-        c = log.impression_weights()
-        seen = np.bincount(log.row, c * examined, self.features.n_documents)
-        weight = exposed[log.row] * self.share[np.repeat(self.query, log.sizes)] / seen[log.row]
-        terms = np.empty(len(self.counts))
-        add_up_sessions(log.indptr, weight, log.click - offset, terms)
-        terms += np.concatenate(([0.0], np.cumsum(gain[: len(trusted)] * trusted)))[self.have]
-        wanted = self.share[self.features.query_of_row()] * exposed
-        mean = np.array([wanted[seen > 0.0].sum() / max(wanted.sum(), 1e-300)])
-        relative = c * weight * examined
-        effective = np.array([effective_number(relative) * len(self.counts) / len(relative)])
-        freedom = degrees_of_freedom(np.zeros(len(relative), np.int64), relative)
-        highest, rewards = float(weight.max(initial=0.0)), effective_number(c * weight * log.click)
-        return terms, Weights(mean, np.zeros(1), effective, highest, freedom, rewards)
-
-    # --- models of rewards -------------------------------------------------------------------
-
-    def _fitted_models(self) -> list[tuple[I64, _Model]]:
-        """Return the sessions of each fold, and a model of the others."""
-        if isinstance(self.options.model, ClickModel):
-            everything = np.arange(len(self.counts))
-            return [(everything, self._fitted(everything))]
-        order = np.argsort(self.query, kind="stable")
-        place = np.empty(len(order), np.int64)
-        starts = np.searchsorted(self.query[order], self.query[order])
-        place[order] = np.arange(len(order)) - starts
-        fold = (place + self.query) % self.options.folds
-        parts = [np.flatnonzero(fold == number) for number in range(self.options.folds)]
-        return [
-            (part, self._fitted(np.flatnonzero(fold != number)))
-            for number, part in enumerate(parts)
-            if len(part)
-        ]
-
-    def _fitted(self, sessions: I64) -> _Model:
-        given, metric = self.options.model, self.options.metric
-        log = self.log if len(sessions) == self.log.n_sessions else self.log.select(sessions)
-        if given is None:
-            return _Rates.of(log, metric)
-        if isinstance(given, str):
-            given = click_model(given, n_jobs=self.options.n_jobs).fit(log)
-        return _ClickModelRewards(given, self.log, metric)
-
-
-# --- the policy ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """The list that a policy without chance shows for each query."""
-
-    query: I64  # of each list, a query of the features
-    indptr: I64
-    row: I64
-
-    @property
-    def slot(self) -> I64:
-        """The slot of each impression, from 0."""
-        found: I64 = np.arange(len(self.row)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
-        return found
-
-    @property
-    def query_of_impression(self) -> I64:
-        """The query of each impression."""
-        return np.repeat(self.query, np.diff(self.indptr))
-
 
 @dataclass(frozen=True)
 class _Target:
-    """What a policy shows: ``slot[d, l]`` is the probability of document d at slot l."""
+    """The policy to evaluate; ``slot[d, l]`` is the probability of document d at slot l."""
 
     scores: F64
     temperature: float
-    features: RankingData
-    order: I64
     slot: F64
 
     @classmethod
-    def of(cls, scores: F64, features: RankingData, options: _Options) -> _Target:
-        k = options.metric.k
-        order = ranking(scores, features.indptr, n_jobs=options.n_jobs)
-        if options.temperature > 0.0:
+    def of(
+        cls, scores: F64, features: RankingData, k: int, temperature: float, n_jobs: int | None
+    ) -> _Target:
+        """Return the policy that shows documents by these scores."""
+        if temperature > 0.0:
             finite = np.isfinite(scores)
             if not finite.all():
                 at = int(np.flatnonzero(~finite)[0])
                 raise DataError(f"the score of row {at} is not finite, so lists cannot be sampled.")
-            slot = slot_probabilities(scores, features.indptr, k, options.temperature)
-            return cls(scores, options.temperature, features, order, slot)
+            slot = slot_probabilities(scores, features.indptr, k, temperature)
+            return cls(scores, temperature, slot)
         slot = np.zeros((features.n_documents, k))
+        order = ranking(scores, features.indptr, n_jobs=n_jobs)
         rank = np.arange(len(order)) - np.repeat(features.indptr[:-1], features.sizes)
         top = rank < k
         slot[order[top], rank[top]] = 1.0
-        return cls(scores, 0.0, features, order, slot)
+        return cls(scores, 0.0, slot)
 
-    def lists(self, queries: I64) -> _Lists:
-        """Return the list of each of these queries, of a policy without chance."""
-        k, indptr = self.slot.shape[1], self.features.indptr
-        rows = [
-            self.order[lo : min(hi, lo + k)]
-            for lo, hi in zip(indptr[queries].tolist(), indptr[queries + 1].tolist(), strict=True)
-        ]
-        sizes = [len(one) for one in rows]
-        return _Lists(
-            queries,
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            np.concatenate(rows).astype(np.int64),
+    def given_above(self, sessions: _Sessions, values: F64) -> tuple[F64, F64]:
+        """Return P(document | documents above) of each impression, and the mean of ``values``."""
+        if self.temperature > 0.0:
+            return conditional_probabilities(
+                sessions.indptr, sessions.row, sessions.features.indptr, sessions.query,
+                self.scores, self.temperature, values,
+            )  # fmt: skip
+        mean = np.stack([sessions.by_query(column) for column in (self.slot * values).T], axis=1)
+        return (
+            self.slot[sessions.row, sessions.slot],
+            mean[sessions.row_query, sessions.slot],
         )
 
 
-# --- models ----------------------------------------------------------------------------------
+# --- weights ---------------------------------------------------------------------------------
 
 
-class _Model(Protocol):
-    """What predicts clicks."""
-
-    def cells(self) -> F64:
-        """Return the click probability of each document at each slot, whatever is above."""
+_Weighted = tuple[LoggedRewards, Weights]
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """Clicks over expected clicks: a rate for each position, times a factor for each document."""
+def _weigh_slots(sessions: _Sessions, target: _Target, _: Propensity | None) -> _Weighted:
+    """Weigh each document at its slot, (2)."""
+    logged = sessions.logged
+    if logged is None:
+        at = sessions.row * len(sessions.gain) + sessions.slot
+        code = np.unique(at, return_inverse=True)[1]
+        shown = np.bincount(code, np.repeat(sessions.session_weight, sessions.sizes))
+        logged = shown[code] / sessions.query_weight[sessions.row_query]
+    rows = sessions.rows(target.slot[sessions.row, sessions.slot] / logged)
+    return rows, Weights.of(rows)
 
-    rate: F64
-    factor: F64
 
-    @classmethod
-    def of(cls, log: ClickLog, metric: _Metric) -> _Rates:
-        assert log.features is not None
+def _weigh_prefixes(sessions: _Sessions, target: _Target, _: Propensity | None) -> _Weighted:
+    """Weigh each list down to the slot, (3)."""
+    place = np.arange(len(sessions.slot)) - np.repeat(sessions.indptr[:-1], sessions.sizes)
+    if (sessions.slot != place).any():
+        raise DataError(
+            "estimators of whole lists (rips, cascade_dr, sips) need lists without gaps: positions "
+            "1, 2, ... of each session."
+        )
+    conditional, _mean = target.given_above(sessions, np.zeros(target.slot.shape))
+    probability, logged = np.empty((2, len(sessions.row)))
+    multiply_down(sessions.indptr, conditional, probability)
+    if sessions.logged is None:
+        logged = _prefix_shares(sessions)
+    else:
+        multiply_down(sessions.indptr, sessions.logged, logged)
+    rows = sessions.rows(probability / logged)
+    return rows, Weights.of(rows)
+
+
+def _prefix_shares(sessions: _Sessions) -> F64:
+    """Return the share of the sessions of a query with the same list down to each impression."""
+    shares = np.empty(len(sessions.row))
+    prefix = sessions.query.copy()  # a number for each list down to the slot
+    for slot in range(int(sessions.sizes.max(initial=0))):
+        longer = np.flatnonzero(sessions.sizes > slot)
+        at = sessions.indptr[longer] + slot
+        extended = np.stack((prefix[longer], sessions.row[at]))
+        prefix[longer] = np.unique(extended, axis=1, return_inverse=True)[1].ravel()
+        shown = np.bincount(prefix[longer], sessions.session_weight[longer])
+        shares[at] = shown[prefix[longer]] / sessions.query_weight[sessions.query[longer]]
+    return shares
+
+
+def _weigh_lists(sessions: _Sessions, target: _Target, _: Propensity | None) -> _Weighted:
+    """Weigh the list of the first k documents, (4); a row is a session."""
+    prefixes, _weights = _weigh_prefixes(sessions, target, None)
+    n = len(sessions.query)
+    weight = np.zeros(n)
+    complete = sessions.sizes == sessions.slots
+    weight[complete] = prefixes.weight[sessions.indptr[1:][complete] - 1]
+    rows = LoggedRewards(
+        session=np.arange(n),
+        slot=np.zeros(n, np.int64),
+        reward=prefixes.sums(sessions.reward),
+        weight=weight,
+        session_weight=sessions.session_weight,
+        slots=np.ones(n, np.int64),
+    )
+    return rows, Weights.of(rows)
+
+
+def _weigh_documents(
+    sessions: _Sessions, target: _Target, propensity: Propensity | None
+) -> _Weighted:
+    """Weigh each document at any position by its exposure, (5)."""
+    assert propensity is not None
+    log, gain = sessions.log, sessions.gain
+    assert log.row is not None
+    examined, offset = propensity.at(log.position)
+    positions = min(len(gain), propensity.n_positions)
+    if positions < sessions.slots.max():
+        raise DataError(
+            f"the propensity knows {positions} positions, and the metric needs "
+            f"{sessions.slots.max()}: estimate it on longer lists."
+        )
+    theta, trust = propensity.at(np.arange(1, positions + 1))
+    gain = gain[:positions]
+    exposure = target.slot[:, :positions] @ (gain * theta)  # A of (5)
+    c = log.impression_weights()
+    seen = np.bincount(log.row, c * examined, sessions.features.n_documents)  # B of (5)
+    query = np.repeat(sessions.query, log.sizes)
+    weight = exposure[log.row] * sessions.query_weight[query] / seen[log.row]
+    slot = np.zeros(len(weight), np.int64)
+    rows = LoggedRewards(
+        session=log.session_of_impression(),
+        slot=slot,
+        reward=log.click - offset,
+        weight=weight,
+        session_weight=sessions.session_weight,
+        slots=np.ones(len(sessions.query), np.int64),
+        base=np.append(0.0, np.cumsum(gain * trust))[sessions.slots],
+    )
+    wanted = sessions.query_weight[sessions.features.query_of_row()] * exposure
+    relative = c * weight * examined
+    return rows, Weights(
+        mean=np.array([wanted[seen > 0.0].sum() / max(wanted.sum(), 1e-300)]),
+        error=np.zeros(1),
+        effective=np.array([effective_number(relative) * len(sessions.query) / len(relative)]),
+        highest=float(weight.max(initial=0.0)),
+        freedom=degrees_of_freedom(slot, relative),
+        rewards=effective_number(c * weight * log.click),
+    )
+
+
+# --- predictions of dr and cascade_dr --------------------------------------------------------
+
+
+def _with_predictions(
+    rows: LoggedRewards,
+    sessions: _Sessions,
+    target: _Target,
+    model: ClickModel | str | None,
+    folds: int,
+    *,
+    cascade: bool,
+    n_jobs: int | None,
+) -> LoggedRewards:
+    """Add predictions of models that are fitted to other sessions (cross-fitting)."""
+    fold = np.zeros(len(sessions.query), np.int64)
+    if not isinstance(model, ClickModel):
+        fold = _folds(sessions.query, folds)
+    predicted, expected = np.zeros((2, len(rows.reward)))
+    base = np.zeros(len(fold))
+    for number in np.unique(fold):
+        test = fold == number
+        at = test[rows.session]
+        rates = _click_rates(model, sessions, ~test, n_jobs)
+        if cascade:
+            trained = ~test if not test.all() else test
+            onward, mean = _rewards_from_slot(sessions, target, rates, trained[rows.session])
+            predicted[at], expected[at] = onward[at], mean[at]
+        else:
+            rewards = rates * sessions.gain
+            predicted[at] = rewards[sessions.row, sessions.slot][at]
+            base[test] = sessions.by_query((target.slot * rewards).sum(axis=1))[
+                sessions.query[test]
+            ]
+    return replace(rows, predicted=predicted, expected=expected, base=base)
+
+
+def _folds(query: I64, folds: int) -> I64:
+    """Return a fold for each session: the sessions of a query take turns."""
+    order = np.argsort(query, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(query[order], query[order])
+    return (place + query) % folds
+
+
+def _click_rates(
+    model: ClickModel | str | None, sessions: _Sessions, train: Any, n_jobs: int | None
+) -> F64:
+    """Return the click probability of each document at each slot, regardless of other documents."""
+    features, k = sessions.features, len(sessions.gain)
+    log = sessions.log.select(train)
+    if model is None:
         assert log.row is not None
-        n, c = max(metric.k, log.n_positions), log.impression_weights()
-        place = log.position - 1
+        c, place = log.impression_weights(), log.position - 1
+        n = max(k, log.n_positions)
         shown, clicked = np.bincount(place, c, n), np.bincount(place, c * log.click, n)
         rate = clicked / np.where(shown > 0.0, shown, 1.0)
-        documents = log.features.n_documents
-        observed = np.bincount(log.row, c * log.click, documents)
-        expected = np.bincount(log.row, c * rate[place], documents)
+        observed = np.bincount(log.row, c * log.click, features.n_documents)
+        expected = np.bincount(log.row, c * rate[place], features.n_documents)
         factor = (observed + _SHRINKAGE) / (expected + _SHRINKAGE)
-        return cls(rate[: metric.k], factor)
-
-    def cells(self) -> F64:
-        """Return the click probability of each document at each slot."""
-        found: F64 = np.minimum(self.factor[:, None] * self.rate, 1.0)
-        return found
-
-
-class _ClickModelRewards:
-    """The predictions of a click model."""
-
-    def __init__(self, model: ClickModel, log: ClickLog, metric: _Metric) -> None:
-        assert log.features is not None
-        assert log.row is not None
-        self.model, self.metric = model, metric
-        features = log.features
-        ids = np.arange(features.n_documents) if features.doc_id is None else features.doc_id
-        self.document, self.document_ids = codes_of_ids(ids)
-        query = features.query_of_row()[log.row[log.indptr[:-1]]]
-        self.query_ids = log.query_ids
-        self.code = np.zeros(features.n_queries, np.int32)  # of the queries that the log has
-        self.code[query] = log.query
-        self.features = features
-
-    def cells(self) -> F64:
-        """Return the click probability of each document at each slot, as if it stood alone."""
-        n, k = self.features.n_documents, self.metric.k
-        alone = _Lists(
-            np.repeat(self.features.query_of_row(), k), np.arange(n * k + 1),
-            np.repeat(np.arange(n), k),
-        )  # fmt: skip
-        log = self._log(alone, np.tile(np.arange(1, k + 1), n))
-        return self.model.click_probabilities(log, conditional=False).reshape(n, k)
-
-    def of_lists(self, lists: _Lists) -> F64:
-        """Return the probability of a click at each impression of lists."""
-        return self.model.click_probabilities(self._log(lists, lists.slot + 1), conditional=False)
-
-    def _log(self, lists: _Lists, position: AnyArray) -> ClickLog:
-        return ClickLog(
-            indptr=lists.indptr,
-            query=self.code[lists.query],
-            document=self.document[lists.row],
-            position=position.astype(np.int32),
-            click=np.zeros(len(lists.row), bool),
-            query_ids=self.query_ids,
-            document_ids=self.document_ids,
-        )
+        return np.minimum(factor[:, None] * rate[:k], 1.0)
+    if isinstance(model, str):
+        model = click_model(model, n_jobs=n_jobs).fit(log)
+    ids = np.arange(features.n_documents) if features.doc_id is None else features.doc_id
+    document, document_ids = codes_of_ids(ids)
+    query = np.zeros(features.n_queries, np.int32)
+    query[sessions.query] = sessions.log.query
+    cells = features.n_documents * k
+    lists = ClickLog(  # a list of one document, for each document and slot
+        indptr=np.arange(cells + 1),
+        query=np.repeat(query[features.query_of_row()], k),
+        document=np.repeat(document, k),
+        position=np.tile(np.arange(1, k + 1, dtype=np.int32), features.n_documents),
+        click=np.zeros(cells, bool),
+        query_ids=sessions.log.query_ids,
+        document_ids=document_ids,
+    )
+    return model.click_probabilities(lists, conditional=False).reshape(-1, k)
 
 
-def _none_above(click: F64, indptr: I64) -> F64:
-    """Return the probability that nothing above each impression of a list is clicked."""
-    passed = np.empty(len(click))
-    multiply_down(indptr, 1.0 - click, passed)
-    before = np.append(1.0, passed[:-1])
-    before[indptr[:-1][np.diff(indptr) > 0]] = 1.0
-    return before
+def _rewards_from_slot(
+    sessions: _Sessions, target: _Target, rates: F64, trained: Any
+) -> tuple[F64, F64]:
+    """Return predicted rewards from each slot on: of the document, and their mean over the policy.
+
+    The regressions (6) use the rows that are True in ``trained``. They are linear in the rate of
+    the document, so that the mean needs only the mean rate.
+    """
+    rate = rates[sessions.row, sessions.slot]
+    mean_rate = target.given_above(sessions, rates)[1]
+    first = sessions.slot == 0
+    down = np.empty(len(rate))
+    multiply_down(sessions.indptr, 1.0 - rate, down)
+    still = np.where(first, 1.0, np.roll(down, 1))
+    inputs, mean_inputs = (
+        np.stack((np.ones(len(m)), m, still, m * still), axis=1) for m in (rate, mean_rate)
+    )
+    c = np.repeat(sessions.session_weight, sessions.sizes)
+    predicted, expected = np.zeros((2, len(rate)))
+    for slot in range(len(sessions.gain) - 1, -1, -1):
+        at = np.flatnonzero(sessions.slot == slot)
+        below = np.append(np.where(first, 0.0, expected)[1:], 0.0)  # 0 after the last document
+        rewards = sessions.reward[at] + below[at]
+        used = trained[at]
+        root = np.sqrt(c[at][used])
+        fitted = np.linalg.lstsq(inputs[at][used] * root[:, None], rewards[used] * root)[0]  # (6)
+        predicted[at], expected[at] = inputs[at] @ fitted, mean_inputs[at] @ fitted
+    return predicted, expected
+
+
+# --- the table of estimators -----------------------------------------------------------------
+
+
+class _Estimator(NamedTuple):
+    """An estimator of sessions.
+
+    Attributes
+    ----------
+    terms : str
+        The estimator of `rankwright.clicks.off_policy` whose terms it has.
+    weigh : function
+        Returns the rewards of sessions with weights, and a summary of the weights.
+    logged : str or None
+        Kind of logged probability that it needs.
+    evidence, advice, unseen : str
+        Evidence that the log must contain, help if it does not, and the reward of the rest.
+    """
+
+    terms: str
+    weigh: Callable[[_Sessions, _Target, Propensity | None], _Weighted]
+    logged: str | None
+    evidence: str
+    advice: str
+    unseen: str
+
+
+_NO_CLICKS = "counts as without clicks"
+_AS_THE_REST = "counts as the rest"
+_AS_PREDICTED = "counts as the model predicts"
+_EXPLORE = (
+    "lists that are shuffled or sampled for some users would show it; estimator='pbm' with a "
+    "propensity uses clicks at other positions"
+)
+_AT_POSITION = "of the documents of the ranker at their positions", _EXPLORE
+_DOWN_TO = "of the lists of the ranker down to each position", _EXPLORE
+_LISTS = (
+    "of the lists of the first {k} documents of the ranker",
+    "a smaller cut-off needs less, as does estimator='rips' or 'ips'",
+)
+_ANYWHERE = (
+    "of the documents of the ranker at any position",
+    "show these documents to some users",
+)
+
+ESTIMATORS: Mapping[str, _Estimator] = {
+    "ips": _Estimator("ips", _weigh_slots, "slot", *_AT_POSITION, _NO_CLICKS),
+    "snips": _Estimator("snips", _weigh_slots, "slot", *_AT_POSITION, _AS_THE_REST),
+    "dr": _Estimator("dr", _weigh_slots, "slot", *_AT_POSITION, _AS_PREDICTED),
+    "rips": _Estimator("ips", _weigh_prefixes, "conditional", *_DOWN_TO, _NO_CLICKS),
+    "cascade_dr": _Estimator(
+        "cascade_dr", _weigh_prefixes, "conditional", *_DOWN_TO, _AS_PREDICTED
+    ),
+    "sips": _Estimator("ips", _weigh_lists, "conditional", *_LISTS, _NO_CLICKS),
+    "pbm": _Estimator("dr", _weigh_documents, None, *_ANYWHERE, _NO_CLICKS),
+}

@@ -121,7 +121,7 @@ class Propensity:
         return Propensity(np.maximum(self.examination, least), self.offset, method=self.method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return lists and texts, from which `from_dict` restores the propensity."""
+        """Return lists and texts for `from_dict`."""
         content: dict[str, Any] = {"format": _FORMAT, "method": self.method}
         for name in _ARRAYS:
             values = getattr(self, name)

@@ -4,8 +4,8 @@
     RCTR   P(C = 1) = rho_r                  a rate for each position                            (2)
     DCTR   P(C = 1) = rho_{q,d}              a rate for each query and document                  (3)
 
-The maximum of the likelihood is clicks / impressions. They are what a better model is compared
-with: one that cannot beat RCTR has learnt nothing about documents, one that cannot beat DCTR
+The maximum of the likelihood is clicks / impressions. Compare better models with these: a model
+that does not beat RCTR has learnt nothing about documents, and a model that does not beat DCTR
 nothing about positions.
 """
 
@@ -17,8 +17,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from rankwright.clicks.base import ClickModel
-from rankwright.clicks.sessions import PairTable, Sessions, check_log, sums_of
-from rankwright.core.types import F64, AnyArray
+from rankwright.clicks.pairs import PairTable, check_log
+from rankwright.core.types import F64, I64, AnyArray
 from rankwright.data.click_log import ClickLog
 
 
@@ -32,21 +32,21 @@ class _Rates(ClickModel):
         self.n_jobs = n_jobs
 
     def fit(self, log: ClickLog) -> Self:
-        """Count impressions and clicks; see `ClickModel.fit`."""
+        """Count impressions and clicks."""
         self._check_params()
         check_log(log)
         self.pairs_, pair = PairTable.of(log)
-        code, weight = self._code(log.position, pair), log.impression_weights()
-        shown, clicked = sums_of(code, weight), sums_of(code, weight * log.click)
-        self.parameters_ = {"rate": self._smoothed(clicked, shown)}
+        weight = log.impression_weights()
+        rate = self._ratio(self._code(log, pair), weight * log.click, weight)
+        self.parameters_ = {"rate": rate}
         return self
 
     @abstractmethod
-    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:
+    def _code(self, log: ClickLog, pair: I64) -> AnyArray:
         """Return the number of each impression's rate."""
 
-    def _probabilities(self, sessions: Sessions, *, conditional: bool) -> F64:  # noqa: ARG002
-        return self._at("rate", self._code(sessions.position, sessions.pair))
+    def _probabilities(self, log: ClickLog, pair: I64, *, conditional: bool) -> F64:  # noqa: ARG002
+        return self._at("rate", self._code(log, pair))
 
 
 class GCTR(_Rates):
@@ -55,9 +55,9 @@ class GCTR(_Rates):
     Parameters
     ----------
     smoothing : float
-        Clicks, and impressions without a click, that are added to those counted.
+        Number of clicks, and of impressions without a click, added to the counts.
     n_jobs : int or None
-        Without effect; for all click models alike.
+        No effect.
 
     Examples
     --------
@@ -69,8 +69,8 @@ class GCTR(_Rates):
 
     name: ClassVar[str] = "gctr"
 
-    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
-        return np.zeros(len(position), np.int64)  # (1)
+    def _code(self, log: ClickLog, pair: I64) -> AnyArray:  # noqa: ARG002
+        return np.zeros(log.n_impressions, np.int64)  # (1)
 
 
 class RCTR(_Rates):
@@ -91,8 +91,8 @@ class RCTR(_Rates):
 
     name: ClassVar[str] = "rctr"
 
-    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
-        return position - 1  # (2)
+    def _code(self, log: ClickLog, pair: I64) -> AnyArray:  # noqa: ARG002
+        return log.position - 1  # (2)
 
 
 class DCTR(_Rates):
@@ -116,5 +116,5 @@ class DCTR(_Rates):
     name: ClassVar[str] = "dctr"
     of_pairs: ClassVar[tuple[str, ...]] = ("rate",)
 
-    def _code(self, position: AnyArray, pair: AnyArray) -> AnyArray:  # noqa: ARG002
+    def _code(self, log: ClickLog, pair: I64) -> AnyArray:  # noqa: ARG002
         return pair  # (3)

@@ -1,24 +1,25 @@
-"""Tests that may be looked at after every session: e-processes and confidence sequences.
+"""Sequential tests: e-processes and confidence sequences, valid at any number of looks.
 
-Sessions have outcomes x from -1 to 1. An e-process E_n(m) is a number that, where the mean outcome
-is m whatever came before, exceeds 1/alpha at any time with probability alpha at most (Ville's
-inequality): stopping as soon as it does is a test of level alpha, and the values m that it has not
-yet excluded are an interval that covers at every look at once (`howard2021time`,
-`johari2022always`). Both tests here need three sums alone, the number n of sessions, S = sum of x
-and V = sum of x^2, so that logs are read in parts, and days are added up.
+Sessions have outcomes x from -1 to 1. Suppose that the mean outcome is m given all earlier ones.
+An e-process E_n(m) then exceeds 1/alpha at any time with a probability of at most alpha (Ville's
+inequality). Stopping as soon as it does is a test of level alpha. The values of m that it has not
+excluded yet are an interval that covers at all looks together (`howard2021time`,
+`johari2022always`). Both tests here need only three sums: the number n of sessions, S = sum of x
+and V = sum of x^2.
 
-Signs, where x is -1, 0 or 1: of w wins and l losses, a beta mixture (`robbins1970statistical`)
+The sign test is for outcomes -1, 0 and 1. With w wins and l losses it is a beta mixture
+(`robbins1970statistical`)
 
     E(p) = B(a + w, a + l) / B(a, a) / (p^w (1 - p)^l),     p the share of wins                 (1)
 
-with a = 20, for shares of wins around 0.5 +- 0.08; ties do not count. Means of any x in [-1, 1]:
-with y = (x - m) / (1 + |m|), which is -1 or more, and psi(b) = -log(1 - b) - b,
+with a = 20, for shares of wins around 0.5 +- 0.08. Ties do not count. The test of means is for any
+x in [-1, 1]. With y = (x - m) / (1 + |m|), which is at least -1, and psi(b) = -log(1 - b) - b,
 
     exp(b y - psi(b) y^2) <= 1 + b y     for 0 <= b < 1     (`fan2015exponential`)              (2)
 
-whose expectation is 1: the product over sessions is exp(b sum y - psi(b) sum y^2), and E(m) is its
+which has the expectation 1. The product over sessions is exp(b sum y - psi(b) sum y^2). E(m) is its
 mean over b and -b, where b is half-normal with the deviation 0.2, on a grid up to 0.9
-(`waudbysmith2024estimating` discusses such bets).
+(`waudbysmith2024estimating` discusses these bets).
 """
 
 from __future__ import annotations
@@ -43,30 +44,30 @@ _MOST_SESSIONS = 1e9
 
 
 class Sums(NamedTuple):
-    """How many sessions, the sum of their outcomes and that of the squares: numbers or arrays."""
+    """Number of sessions, sum of their outcomes and sum of squares: numbers or arrays."""
 
     n: F64
     total: F64
     squares: F64
 
     def at(self, places: Any) -> Sums:
-        """Return the sums at some places of arrays."""
+        """Return the elements of arrays at these indices."""
         return Sums(self.n[places], self.total[places], self.squares[places])
 
     def times(self, factor: float) -> Sums:
-        """Return the sums of so many times the sessions."""
+        """Return the sums of sessions that are repeated ``factor`` times."""
         return Sums(self.n * factor, self.total * factor, self.squares * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class SignTest:
-    """Tests whether wins and losses are equally frequent, by (1)."""
+    """Test of whether wins and losses are equally frequent, (1)."""
 
     null = 0.5
     ends = (0.0, 1.0)
 
     def estimate(self, sums: Sums) -> F64:
-        """Return the share of wins; 0.5 where there is neither a win nor a loss."""
+        """Return the share of wins; 0.5 without wins and losses."""
         wins = (sums.squares + sums.total) / 2.0
         decided = np.where(sums.squares > 0.0, sums.squares, 1.0)
         return np.where(sums.squares > 0.0, wins / decided, self.null)
@@ -75,13 +76,13 @@ class SignTest:
         """Return log E(p)."""
         wins, losses = (sums.squares + sums.total) / 2.0, (sums.squares - sums.total) / 2.0
         mixed = special.betaln(_PRIOR + wins, _PRIOR + losses) - special.betaln(_PRIOR, _PRIOR)
-        found: F64 = mixed - special.xlogy(wins, p) - special.xlog1py(losses, -np.asarray(p))  # (1)
-        return found
+        log_e: F64 = mixed - special.xlogy(wins, p) - special.xlog1py(losses, -np.asarray(p))  # (1)
+        return log_e
 
 
 @dataclass(frozen=True, slots=True)
 class MeanTest:
-    """Tests whether the mean outcome is 0, by (2)."""
+    """Test of whether the mean outcome is 0, (2)."""
 
     null = 0.0
     ends = (-1.0, 1.0)
@@ -96,21 +97,21 @@ class MeanTest:
         total = np.atleast_1d((sums.total - sums.n * m) / scale)
         squares = (sums.squares - 2.0 * m * sums.total + sums.n * m * m) / scale**2
         squares = np.atleast_1d(np.maximum(squares, 0.0))
-        found = np.empty(len(total))
+        log_e = np.empty(len(total))
         for lo in range(0, len(total), _AT_ONCE):
             here = slice(lo, lo + _AT_ONCE)
             won, cost = total[here, None] * _BETS, squares[here, None] * _COST
             each = np.logaddexp(won - cost, -won - cost)  # (2)
-            found[here] = special.logsumexp(each, axis=1, b=_SHARES) - math.log(2.0)
-        return found if np.ndim(sums.total) or np.ndim(m) else found[0]
+            log_e[here] = special.logsumexp(each, axis=1, b=_SHARES) - math.log(2.0)
+        return log_e if np.ndim(sums.total) or np.ndim(m) else log_e[0]
 
 
 Test = SignTest | MeanTest
 
 
 def confidence_sequence(test: Test, sums: Sums, alpha: float) -> tuple[F64, F64]:
-    """Return the ends of the interval after each of the sums: what the test does not exclude."""
-    n, total, squares = (np.atleast_1d(np.asarray(one, np.float64)) for one in sums)
+    """Return the ends of the interval that the test does not exclude, for each of the sums."""
+    n, total, squares = (np.atleast_1d(np.asarray(values, np.float64)) for values in sums)
     sums, goal = Sums(n, total, squares), math.log(1.0 / alpha)
     ends = []
     for end in test.ends:
@@ -118,17 +119,18 @@ def confidence_sequence(test: Test, sums: Sums, alpha: float) -> tuple[F64, F64]
         outside = np.full(len(n), end)
         for _ in range(_HALVINGS):
             middle = (inside + outside) / 2.0
-            kept = test.log_e(sums, middle) < goal
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+            covered = test.log_e(sums, middle) < goal
+            inside = np.where(covered, middle, inside)
+            outside = np.where(covered, outside, middle)
         reached = np.abs(inside - end) < 1e-9
         ends.append(np.where(reached, end, inside))
     return ends[0], ends[1]
 
 
 def sessions_needed(test: Test, sums: Sums, alpha: float) -> int | None:
-    """Return after how many sessions of the same mean and spread the test decides.
+    """Return the number of sessions of the same mean and spread after which the test decides.
 
-    None where that is more than 1e9, or where there is no effect.
+    None if it is more than 1e9, or without an effect.
     """
     goal, n = math.log(1.0 / alpha), float(sums.n)
     if not n:

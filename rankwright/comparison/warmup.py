@@ -163,7 +163,8 @@ def _log() -> Any:
 def _fit_clicks(name: str) -> None:
     from rankwright.clicks import model
 
-    model(name).fit(_log())
+    log = _log()
+    model(name).fit(log).evaluate(log)
 
 
 def _evaluate_policy() -> None:

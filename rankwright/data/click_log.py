@@ -542,8 +542,8 @@ class ClickLog:
                 "the features have no document ids, which are needed to join them with the log: "
                 "build the data with doc_id=..."
             )
-        query = _places(features.qid, self.query_ids)
-        document = _places(features.doc_id, self.document_ids)
+        query = places_of_ids(features.qid, self.query_ids)
+        document = places_of_ids(features.doc_id, self.document_ids)
         of_row = query[features.query_of_row()]
         rows = np.flatnonzero((of_row >= 0) & (document >= 0))
         keys = of_row[rows] * self.n_documents + document[rows]
@@ -753,7 +753,7 @@ def _joined_ids(parts: Sequence[tuple[AnyArray, I32]]) -> tuple[AnyArray, I32]:
     )
 
 
-def _places(ids: AnyArray, names: AnyArray) -> I64:
+def places_of_ids(ids: AnyArray, names: AnyArray) -> I64:
     """Return the index of each id in ``names``, -1 for other ids.
 
     Numbers and their texts are the same id, because readers of files return either.

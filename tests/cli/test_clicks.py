@@ -96,7 +96,7 @@ def test_evaluate_compares_models_on_a_log(files):
     shown = run(*asked)
     assert shown.exit_code == 0, shown.output
     text = " ".join(shown.output.split())
-    assert "would be" in text
+    assert "Estimated ctr@2" in text
     assert "worse" in text
     found = json.loads(
         run(

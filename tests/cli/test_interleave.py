@@ -146,7 +146,7 @@ def test_what_is_wrong_is_one_sentence(folder, log, tmp_path):
     assert "no list 'clicks'" in refused("score", _unclicked(folder, tmp_path))
     plain = tmp_path / "plain.csv"
     plain.write_text("session,query,document,click\n1,q,a,0\n")
-    assert "does not say how" in refused("score", plain)
+    assert "interleaving method" in refused("score", plain)
 
 
 def _unclicked(folder, tmp_path):

@@ -106,7 +106,7 @@ def test_what_misleads_is_said():
     ignored = biased._replace(click=biased.click & (np.repeat(biased.query, 6) > 0))
     assert "1 query with 20 sessions or more" in findings(ignored)
     busy = np.where(np.arange(2000) < 900, "bot", [f"user {i}" for i in range(2000)])
-    assert "1 users have more than 100 times" in findings(biased._replace(user=busy))
+    assert "1 user with more than 100 times" in findings(biased._replace(user=busy))
     alone = biased._replace(query=np.minimum(biased.query, 1).astype(np.int32))
     assert "query '1' has" in findings(alone)
     assert "would change little" in findings(shuffled())

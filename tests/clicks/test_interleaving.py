@@ -13,13 +13,14 @@ from interleaved_lists import (
     TRIPLE,
     Coded,
     credit_rows,
-    kernel_distribution,
+    drawn_distribution,
     lists_of,
     log_of,
     programme,
     rows_of_lists,
 )
 from reference import interleaving as twin
+from reference.hashing import mixed
 
 from rankwright import clicks
 from rankwright.clicks import interleaving
@@ -30,7 +31,7 @@ from rankwright.errors import DataError, UsageError
 
 @each("rankings", [*PAIRS, TRIPLE])
 def test_team_draft_has_the_distribution_of_the_draft(rankings):
-    assert kernel_distribution("team_draft", rankings, 4) == twin.distribution(
+    assert drawn_distribution("team_draft", rankings, 4) == twin.distribution(
         twin.team_draft, rankings, 4
     )
 
@@ -100,13 +101,12 @@ def test_more_lists_than_asked_for_are_sampled():
 def test_of_the_lists_that_are_allowed_only_those_that_are_shown_are_kept():
     """As many as the programme has equations, at most; a server holds many programmes."""
     rng = np.random.default_rng(0)
-    rankings = interleaving._ranked(list(rng.normal(size=(2, 30))), np.array([0, 30]), 1)
-    content = clicks.Optimised(k=10)._content(rankings, 0)
-    kept, whole = interleaving._shown_lists(content), interleaving._programme(content)
-    assert len(kept.lists) <= 11 < len(whole.lists)
-    assert kept.probability.sum() == pytest.approx(1.0)
-    assert kept.total[-1] == pytest.approx(1.0)
-    assert kept.probability @ kept.sensitivity == pytest.approx(
+    rankings = rng.permuted(np.tile(np.arange(30, dtype=np.int32), (2, 1)), axis=1)
+    shown = interleaving._shown_lists(tuple(ranking.tobytes() for ranking in rankings), 10, 2048)
+    whole = interleaving.solve_programme(rankings.tolist(), 10, 2048)
+    assert len(shown.lists) <= 11 < len(whole.lists)
+    assert shown.probability.sum() == pytest.approx(1.0)
+    assert shown.probability @ shown.sensitivity == pytest.approx(
         whole.probability @ whole.sensitivity
     )
 
@@ -306,6 +306,23 @@ def test_sessions_are_numbers_of_any_kind_or_texts():
     assert len(clicks.interleave_scores(scores, session="\ud800").order) == 10
 
 
+def test_random_numbers_are_those_of_the_hash_of_losses():
+    """So that a seed gives the lists that it gave in earlier versions."""
+    state = 0
+    for word in (7, 3, 2**64 - 1):
+        state = mixed(state, word)
+    numbers = interleaving._random_numbers(7, 3, -1)
+    assert [next(numbers) for _ in range(5)] == [(mixed(state, i) >> 11) / 2**53 for i in range(5)]
+
+
+@each("name", METHODS)
+def test_no_documents_make_an_empty_list(name):
+    for scores in ([[], []], [[np.nan], [np.nan]]):
+        shown = clicks.interleave_scores(scores, name)
+        assert len(shown.order) == len(shown.team) == len(shown.credit) == 0
+    assert clicks.interleave_scores([[np.nan], [1.0]], name).team.tolist() == [-1]
+
+
 def test_a_list_depends_on_seed_query_and_session_alone():
     data = some_data()
     whole = clicks.interleave(data, [1, 2], sessions=5)
@@ -407,7 +424,7 @@ def test_logs_without_what_credit_needs_are_refused():
     data = some_data()
     log = clicks.interleave(data, [1, 2], "probabilistic")
     bare = clicks.ClickLog.from_arrays([1], ["a"], [1], session_sizes=[1])
-    with pytest.raises(DataError, match="does not say how"):
+    with pytest.raises(DataError, match="interleaving method"):
         interleaving.method_of(bare)
     with pytest.raises(DataError, match="needs 2 numbers"):
         clicks.Probabilistic().credits(log._replace(credit=None))

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 from cases import case
-from interleaved_lists import kernel_distribution, lists_of, log_of, programme
+from interleaved_lists import drawn_distribution, lists_of, log_of, programme
 from reference import interleaving as twin
 
 from rankwright.clicks.interleaving import METHODS
@@ -42,7 +42,7 @@ def test_team_draft_has_the_golden_distribution(golden):
                 (tuple(o["list"]), tuple(o["team"])): o["p"]
                 for o in one["methods"]["team_draft"]["outcomes"]
             }
-            found = kernel_distribution("team_draft", rankings, k)
+            found = drawn_distribution("team_draft", rankings, k)
             assert found.keys() == expected.keys()
             assert all(float(found[key]) == pytest.approx(p) for key, p in expected.items())
 

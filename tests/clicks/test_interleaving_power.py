@@ -31,11 +31,14 @@ def rankers():
 
 
 def experiments(name, data, rankers, click):
-    """Yield outcomes: a row for each of some experiments, a column for each session."""
+    """Yield outcomes: a row for each of some experiments, a column for each session.
+
+    The lists are the same in each turn, with other clicks and in another order.
+    """
     method, rng = METHODS[name](k=K), np.random.default_rng(2)
     sessions = AT_ONCE * DAYS * PER_DAY // data.n_queries + 1
+    lists = clicks.interleave(data, rankers, method, sessions=sessions)
     for turn in range(EXPERIMENTS // AT_ONCE):
-        lists = clicks.interleave(data, rankers, method, sessions=sessions, random_state=turn)
         log = click(lists, turn)
         outcome = method.outcomes(log, method.credits(log), 0, 1)
         shuffled = rng.permutation(outcome)[: AT_ONCE * DAYS * PER_DAY]

@@ -247,7 +247,7 @@ def test_bad_arguments_are_refused():
         clicks.score_interleaving(log, unit="day")
     with pytest.raises(DataError, match="has no users"):
         clicks.score_interleaving(log, unit="user")
-    with pytest.raises(DataError, match="does not say how"):
+    with pytest.raises(DataError, match="interleaving method"):
         clicks.score_interleaving(log._replace(interleaving=None))
     with pytest.raises(UsageError, match="'draft'"):
         clicks.score_interleaving(

@@ -7,7 +7,7 @@ import pytest
 from cases import each
 
 from rankwright import clicks
-from rankwright.clicks.off_policy import ESTIMATORS, _interval
+from rankwright.clicks.off_policy import TERMS, _interval
 from rankwright.errors import DataError, UsageError
 
 REWARD = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
@@ -64,7 +64,7 @@ def test_lists_are_sums_over_slots_and_means_over_lists():
     assert estimated("cascade_dr", session_sizes=sizes) == pytest.approx(total / 3)
 
 
-@each("estimator", ESTIMATORS)
+@each("estimator", list(TERMS))
 def test_a_weight_of_sessions_counts_in_the_value_as_their_repetition(estimator):
     times = np.array([2, 1, 3, 1, 1, 2])
     again = np.repeat(np.arange(6), times)

@@ -36,9 +36,7 @@ def test_conditional_probabilities_and_means_are_those_of_the_documents_left():
     for q, (lo, hi) in enumerate(bounds()):
         for rows, chances in lists_of(SCORES, lo, hi, 0.7):
             at = np.array([0, len(rows)]), rows.astype(np.int64)
-            found, mean = conditional_probabilities(
-                *at, INDPTR, np.array([q]), SCORES, SLOTS, 0.7, values
-            )
+            found, mean = conditional_probabilities(*at, INDPTR, np.array([q]), SCORES, 0.7, values)
             np.testing.assert_allclose(found, chances, rtol=1e-12)
             left = [d for d in range(lo, hi) if d != rows[0]]
             rates = np.exp(SCORES[left] / 0.7)
@@ -57,6 +55,12 @@ def test_rates_that_no_number_holds_stay_apart():
     expected[3:, 2:] = 0.5
     np.testing.assert_allclose(found, expected, atol=1e-9)
     given, _ = conditional_probabilities(
-        np.array([0, 4]), np.array([1, 0, 4, 3]), np.array([0, 5]), np.array([0]), scores, 4, 1.0
+        np.array([0, 4]),
+        np.array([1, 0, 4, 3]),
+        np.array([0, 5]),
+        np.array([0]),
+        scores,
+        1.0,
+        np.zeros((5, 4)),
     )
     np.testing.assert_allclose(given, [1.0, 1.0, 0.5, 1.0])

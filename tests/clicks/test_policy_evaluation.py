@@ -136,7 +136,7 @@ def test_sessions_without_weight_change_nothing(estimator):
 def test_a_log_without_the_first_positions_is_refused():
     log = whole_log(pbm)
     low = log._replace(position=log.position + 2)
-    with pytest.raises(clicks.SupportError, match="down to its position"):
+    with pytest.raises(clicks.SupportError, match="down to each position"):
         clicks.evaluate_policy(low, NEW, "ctr@2", estimator="rips", logged=None)
 
 
@@ -166,9 +166,9 @@ def test_a_log_that_never_showed_it_is_refused_with_what_would_help():
     data = small_data(queries=20, documents=6)
     log = clicks.simulate(data, 1, sessions=20, positions=3)
     other = -data.X[:, 0]
-    with pytest.raises(clicks.SupportError, match=r"at its position.*shuffled or sampled.*pbm"):
+    with pytest.raises(clicks.SupportError, match=r"at their positions.*shuffled or sampled.*pbm"):
         clicks.evaluate_policy(log, other, "ctr@3")
-    with pytest.raises(clicks.SupportError, match="down to its position"):
+    with pytest.raises(clicks.SupportError, match="down to each position"):
         clicks.evaluate_policy(log, other, "ctr@3", estimator="rips")
     with pytest.raises(clicks.SupportError, match="lists of the first 3"):
         clicks.evaluate_policy(log, other, "ctr@3", estimator="sips")
@@ -212,7 +212,7 @@ def test_probabilities_of_another_kind_are_noticed():
         propensity="slot",
     )  # fmt: skip
     wrong = log._replace(propensity=log.propensity / 2)
-    with pytest.raises(DataError, match=r"mean of .* where it should be 1"):
+    with pytest.raises(DataError, match=r"mean of the weights is .* instead of 1"):
         clicks.evaluate_policy(wrong, 1, "ctr@2")
     with pytest.raises(UsageError, match="logged='conditional'"):
         clicks.evaluate_policy(log, 1, "ctr@2", estimator="rips")
@@ -249,7 +249,7 @@ def test_a_refusal_of_one_of_several_is_reported_beside_the_others():
     log = clicks.simulate(data, 1, sessions=20, positions=3)
     found = clicks.compare_policies(log, {"old": 1, "new": -data.X[:, 0]}, "ctr@3")
     assert list(found.values) == ["old"]
-    assert "at its position" in found.refused["new"]
+    assert "at their positions" in found.refused["new"]
     assert "new: the log has shown" in str(found)
 
 
@@ -260,17 +260,17 @@ def test_what_is_wrong_is_one_sentence():
         [0, 0], [0, 1], [1, 0], session_sizes=[2], position=[1, 3], features=log.features
     )
     for given, error, match in (
-        ({"metric": "ndcg@5"}, UsageError, "no metric of clicks"),
+        ({"metric": "ndcg@5"}, UsageError, "not a metric of clicks"),
         ({"metric": "ctr"}, UsageError, "cut-off"),
         ({"metric": "ctr@99999"}, UsageError, "from 1 to 10,000"),
-        ({"metric": "ctr@" + 5000 * "9"}, UsageError, "no metric of clicks"),
+        ({"metric": "ctr@" + 5000 * "9"}, UsageError, "not a metric of clicks"),
         (
             {"estimator": "pbm", "propensity": PROPENSITY, "limit": 3.0},
             UsageError,
             "no weights to limit",
         ),
         ({"estimator": "drr"}, UsageError, "estimator must be"),
-        ({"metric": "hit@2"}, UsageError, "no metric of clicks"),
+        ({"metric": "hit@2"}, UsageError, "not a metric of clicks"),
         ({"estimator": "pbm"}, UsageError, "estimate_propensity"),
         ({"log": bare}, DataError, "with_features"),
         ({"min_support": 2}, UsageError, "a share"),

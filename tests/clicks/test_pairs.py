@@ -1,7 +1,7 @@
 import numpy as np
 from click_sessions import random_log
 
-from rankwright.clicks.sessions import Cells, PairTable, by_query
+from rankwright.clicks.pairs import PairTable
 from rankwright.data.click_log import ClickLog
 
 
@@ -33,25 +33,3 @@ def test_a_number_and_its_text_are_one_id():
     texts = ClickLog.from_arrays(["7"], ["2", "x"], [0, 1], session_sizes=[2])
     assert PairTable.of(numbers)[0].codes(texts).tolist() == [1, 2]
     assert PairTable.of(texts)[0].codes(numbers).tolist() == [2, 0]
-
-
-def test_cells_add_up_impressions():
-    log = random_log(sessions=200)
-    table, pair = PairTable.of(log)
-    cells = Cells.of(log, pair, table.n_pairs, log.position.astype(np.int64) - 1)
-    counts = log.counts()
-    of_cell = np.repeat(np.arange(table.n_pairs), np.diff(cells.indptr))
-    assert table.query[of_cell].tolist() == counts.query.tolist()
-    assert table.document[of_cell].tolist() == counts.document.tolist()
-    assert (cells.context + 1).tolist() == counts.position.tolist()
-    assert cells.shown.tolist() == counts.impressions.tolist()
-    assert cells.clicked.tolist() == counts.clicks.tolist()
-
-
-def test_ranges_hold_whole_queries():
-    log, bounds = by_query(random_log(sessions=300, queries=7))
-    assert (np.diff(log.query) >= 0).all()
-    assert bounds[0] == 0
-    assert bounds[-1] == log.n_sessions
-    for cut in bounds[1:-1]:
-        assert log.query[cut] != log.query[cut - 1]
