@@ -315,9 +315,9 @@ def test_two_candidates_are_asked_about():
     [
         (
             ["label", "x"],
-            r"no query id column found .* which rows are ranked .*'label', 'x'.*--read qid=",
+            r"no query id column found .* the rows ranked against .*'label', 'x'.*--read qid=",
         ),
-        (["qid", "x"], r"no label column found .* how good a row is .*'qid', 'x'.*--read label="),
+        (["qid", "x"], r"no label column found .* relevance of a row .*'qid', 'x'.*--read label="),
         ([f"c{i}" for i in range(20)], r"'c11' and 8 more"),
     ],
 )
