@@ -88,6 +88,7 @@ LOSSES = {
     "ranknet": "rankwright.losses.ranknet:RankNet",
     "retarget": "rankwright.losses.retarget:Retarget",
     "rocarea_svm": "rankwright.losses.rocarea_svm:ROCAreaSVM",
+    "soft_zero_one": "rankwright.losses.soft_zero_one:SoftZeroOne",
     "softrank": "rankwright.losses.softrank:SoftRank",
     "squared": "rankwright.losses.squared:Squared",
     "xendcg": "rankwright.losses.xendcg:XENDCG",

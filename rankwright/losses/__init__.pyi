@@ -30,6 +30,7 @@ from .rank_cosine import RankCosine as RankCosine
 from .ranknet import RankNet as RankNet
 from .retarget import Retarget as Retarget
 from .rocarea_svm import ROCAreaSVM as ROCAreaSVM
+from .soft_zero_one import SoftZeroOne as SoftZeroOne
 from .softrank import SoftRank as SoftRank
 from .squared import Squared as Squared
 from .xendcg import XENDCG as XENDCG
