@@ -381,7 +381,8 @@ class LambdaRank(KernelLoss):
     label_gain : sequence of float or None
         The gain of grade 0, 1, 2, ... in ndcg or dcg; None is that of the metric, 2^g - 1.
     weights : "lambdarank", "ndcg_loss1", "ndcg_loss2" or "ndcg_loss2++"
-        Weights of the pairs: the change of the metric, or those of LambdaLoss for ndcg and dcg.
+        Weights of the pairs: the change of the metric, or those of LambdaLoss for ndcg and dcg
+        without a cut-off.
     mu : float
         Weight of ndcg_loss2 in ndcg_loss2++.
 
@@ -418,6 +419,11 @@ class LambdaRank(KernelLoss):
             )
         if self.weights != "lambdarank" and metric.key not in ("ndcg", "dcg"):
             raise UsageError(f"lambdarank's weights={self.weights} need ndcg or dcg, not {metric}.")
+        if self.weights != "lambdarank" and metric.k is not None:
+            raise UsageError(
+                f"lambdarank's weights={self.weights} have no cut-off. Use metric='{metric.key}' "
+                f"and truncation={metric.k}."
+            )
 
     def terms(self, data: RankingData) -> tuple[Any, ...]:
         """Return the metric and the parameters, and the work arrays."""

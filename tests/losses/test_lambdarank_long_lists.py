@@ -47,7 +47,7 @@ def test_a_group_is_its_documents(kind, weighted, metric):
     _, grad, _ = results(loss, s, **columns)
     w = columns.get("sample_weight", np.ones(N))
     for group in {(score, grade) for score, grade in zip(s, Y, strict=True)}:
-        rows = np.flatnonzero((s == group[0]) & (Y == group[1]) & (w > 0))
+        rows = np.flatnonzero((s == group[0]) & (group[1] == Y) & (w > 0))
         share = grad[rows] / w[rows]
         np.testing.assert_allclose(share, np.full(len(rows), share[:1].sum()), rtol=1e-12)
     for threads in (2, 5):

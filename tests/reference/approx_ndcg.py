@@ -36,14 +36,16 @@ def other_metric(name, T, s, y):
     if not relevant.any():
         return 0.0, np.zeros(n)
     found = relevant.sum()
-    best = 1.0 if not k or key in ("mrr", "ndcg") else min(found, k) / (k if key == "p" else found)
+    best = 1.0 if not k or key == "mrr" else min(found, k) / (k if key == "p" else found)
     gain = np.where(relevant, 1 / (k if key == "p" else found), 0.0)
-    if key == "ndcg":
-        gain = gains_and_discounts(name, y)[0]
+    if key in ("ndcg", "dcg"):
+        gain, discount = gains_and_discounts(name, y)
+        best = np.sort(gain)[::-1] @ discount
 
     def term(rank, count):
         inside = 1 / (1 + exp(rank - k - 0.5)) if k else 1.0
-        part = {"ndcg": 1 / log2(1 + rank), "map": count / rank, "mrr": 1 / rank}.get(key, 1.0)
+        by_log = 1 / log2(1 + rank)
+        part = {"ndcg": by_log, "dcg": by_log, "map": count / rank, "mrr": 1 / rank}.get(key, 1.0)
         return inside * part
 
     value, grad = best, np.zeros(n)
