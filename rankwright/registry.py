@@ -89,6 +89,7 @@ LOSSES = {
     "retarget": "rankwright.losses.retarget:Retarget",
     "rocarea_svm": "rankwright.losses.rocarea_svm:ROCAreaSVM",
     "sigmoid_cross_entropy": "rankwright.losses.sigmoid_cross_entropy:SigmoidCrossEntropy",
+    "soft_zero_one": "rankwright.losses.soft_zero_one:SoftZeroOne",
     "softmax": "rankwright.losses.softmax:Softmax",
     "softrank": "rankwright.losses.softrank:SoftRank",
     "squared": "rankwright.losses.squared:Squared",

@@ -69,10 +69,17 @@ def log1p_exp(x):
 def log1p_unit(r):
     """Return log(1 + r) for r in [0, 1], to 3e-15 relative, as vector instructions in a loop.
 
-    log(1 + r) = 2 artanh(u) with u = r / (2 + r) <= 1/3; the polynomial is 2 artanh(u) / u in u^2,
-    interpolated at the nine Chebyshev nodes of [0, 1/9].
+    log(1 + r) = 2 artanh(r / (2 + r)).
     """
-    u = r / (2.0 + r)
+    return twice_artanh(r / (2.0 + r))
+
+
+@kernel
+def twice_artanh(u):
+    """Return 2 artanh(u) for u in [0, 1/3], to 3e-15 relative.
+
+    The polynomial is 2 artanh(u) / u in u^2, interpolated at the nine Chebyshev nodes of [0, 1/9].
+    """
     x = u * u
     p = 0.18758019601047687
     p = p * x + 0.11744977819559474

@@ -31,6 +31,7 @@ from .ranknet import RankNet as RankNet
 from .retarget import Retarget as Retarget
 from .rocarea_svm import ROCAreaSVM as ROCAreaSVM
 from .sigmoid_cross_entropy import SigmoidCrossEntropy as SigmoidCrossEntropy
+from .soft_zero_one import SoftZeroOne as SoftZeroOne
 from .softmax import Softmax as Softmax
 from .softrank import SoftRank as SoftRank
 from .squared import Squared as Squared

@@ -1,241 +1,218 @@
-"""What NDCG loses when ranks are counted softly (ApproxNDCG).
+"""ApproxNDCG loss: NDCG and other metrics with smooth ranks.
 
 The rank of a document is one more than the number of documents above it. Counted by a logistic
 function of the difference in score at ``temperature`` T, it is smooth (`qin2010general`):
 
-    r_i = 1 + sum_{j != i} 1 / (1 + exp((s_i - s_j) / T))                                       (1)
-    L(s) = 1 - sum_i (2^g_i - 1) d(r_i) / IDCG,     d(r) = 1 / log2(1 + r)                      (2)
+    a_ij = 1 / (1 + exp((s_i - s_j) / T)),     r_i = 1 + sum_{j != i} a_ij                      (1)
 
-As T goes to 0, (2) tends to 1 - NDCG; a larger T sees documents further apart. NDCG is that of the
-whole list. The **curvature** is the sum of the sizes of the gradients of a document's pairs, over
-T: a bound on the diagonal of the Hessian, since d is convex and the logistic function bends by no
-more than its gradient. No Newton step is longer than T.
+The loss is the metric of the best order less that of these ranks. With x_i = 1 for a document of
+``min_grade`` or more and R of these in a query,
 
-On the CPU, a list of 2,048 documents or more is summed up by `losses.score_sums`, in O(n) and to
-1e-13 of the same, unless its scores over T are a thousand apart; shorter ones in O(n x documents of
-positive gain).
+    ndcg:       sum_i (2^g_i - 1) / log2(1 + r_i) / IDCG                                        (2)
+    map:        sum_i x_i C_i / r_i / R,     C_i = 1 + sum_{j != i} x_j a_ij                    (3)
+    mrr:        sum_i x_i / r_i / R                                                             (4)
+    p@k:        sum_i x_i c(r_i) / k,        c(r) = 1 / (1 + exp(r - k - 1/2))                  (5)
+    recall@k:   sum_i x_i c(r_i) / R                                                            (6)
 
-**Weights**: ranks are held by whole documents; one of weight 0 is left out, any other counts like
-the rest.
+dcg is (2) without IDCG. A cut-off k multiplies the terms of (2) to (4) by c(r_i). (2) and (3) are
+from the paper. (4) is TensorFlow Ranking's ApproxMRRLoss: the reciprocal rank, if R = 1, and else
+the mean of 1 / rank over the relevant documents. The step function of the paper's cut-offs is
+smoothed by (5), at half a rank after the last that counts.
+
+As T goes to 0, (2) tends to NDCG and (3) to average precision; a larger T compares documents with
+larger differences in score. The **curvature** is the sum of the absolute gradients of a document's
+pairs, over T, instead of the diagonal of the Hessian. No Newton step is longer than T.
+
+A query takes O(n x documents of positive gain); in lists of 2,048 documents or more, the sums over
+j are sums over the points of `rankwright.losses.score_sums`, whose number depends only on the
+spread of the scores.
+
+**Weights**: a document takes one rank whatever its weight; documents of weight 0 are left out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankwright.core.jit import inline_kernel, kernel, quick_kernel
-from rankwright.core.kernels import clear_query, longest, sigmoid
-from rankwright.core.parameters import Part, Positive, check_parameters
-from rankwright.core.team import new_floats, owns, shared_range, team_max, team_sum, wait
-from rankwright.core.types import I64, BoundLoss, Traits
+from rankwright.core.kernels import sigmoid
+from rankwright.core.parameters import Positive
+from rankwright.core.team import shared_range, team_sum, wait
+from rankwright.core.types import F64, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.gain_lists import gain_lists
-from rankwright.losses.old_base import KernelLoss
-from rankwright.losses.score_sums import (
-    LONG,
-    NODES,
-    add_all,
-    count_cells,
-    make_coefficients,
-    new_cells,
-    new_values,
-    node_gap,
-)
+from rankwright.errors import IncompatibleError
+from rankwright.losses.base import KernelLoss
+from rankwright.losses.score_sums import PairPoints, load_points, unload_points
+from rankwright.metrics.base import AnyMetric
+from rankwright.metrics.base import metric as make_metric
+from rankwright.metrics.swap import LINEAR_SWAP
 
-_FAR = 600.0  # within, exponentials relative to the largest do not underflow
-_LOG_2 = math.log(2.0)
+_METRICS = ("ndcg", "dcg", "map", "mrr", "p", "recall")
+_LOG2, _PRECISION, _RECIPROCAL, _COUNT = range(4)
+_FORMS = dict(zip(_METRICS, (_LOG2, _LOG2, _PRECISION, _RECIPROCAL, _COUNT, _COUNT), strict=True))
 
-# --- kernels ---------------------------------------------------------------------------------
+
+class _Terms(NamedTuple):
+    form: int
+    cut: float  # infinite without a cut-off
+    gain: F64  # of each place, over the divisor of the metric
+    best: F64  # metric of the best order of each query
+    above: F64  # work array: a_ij of the current document i
+    down: F64  # sum of the pulls of the document at each place
+    itself: F64  # its pull on itself, in both sums
+
+
+# --- kernels -----------------------------------------------------------------------------------
 
 
 @kernel
-def _queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):
-    most = longest(lo, hi, lists.begin)
-    room = new_floats(scratch, lo, 0, 5 * most)
-    for q in range(lo, hi):
-        clear_query(q, indptr, value, grad, curv)
-        if weight[q] == 0.0:
-            continue
-        row = lists.row[lists.begin[q] : lists.begin[q + 1]]
-        gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
-        n = len(row)
-        x, mass, above = room[:n], room[most : most + n], room[2 * most : 2 * most + n]
-        gradient, curvature = room[3 * most : 3 * most + n], room[4 * most : 4 * most + n]
-        top, low = -np.inf, np.inf
-        for i in shared_range(0, n):
-            x[i], gradient[i], curvature[i] = s[row[i]] / temperature, 0.0, 0.0
-            top, low = _higher(x[i], top), -_higher(-x[i], -low)
-        top, low = team_max(top), -team_max(-low)
-        near = top - low < _FAR
-        if near:
-            for i in shared_range(0, n):
-                mass[i] = math.exp(x[i] - top)
-        wait()
-        total = lists.best[q]
-        for i in range(n):
-            if gain[i] == 0.0:
-                continue
-            rank = 1.0 + _count_above(i, x, mass, near, above)  # (1)
-            width = math.log(1.0 + rank)
-            total -= gain[i] * _LOG_2 / width  # (2)
-            if len(grad):
-                pull = gain[i] * _LOG_2 / ((1.0 + rank) * width * width)
-                _add_gradients(i, pull, above, gradient, curvature)
-        value[q] = weight[q] * total
-        if len(grad):
-            for i in shared_range(0, n):
-                grad[row[i]] = weight[q] * gradient[i] / temperature
-        if len(curv):
-            for i in shared_range(0, n):
-                curv[row[i]] = weight[q] * curvature[i] / (temperature * temperature)
+def _approx_metric(queries, indptr, s, points, terms, steepness, value, grad, curv):
+    load_points(queries, indptr, s, steepness, points)
+    _add_ranks(queries, s, points, terms, steepness, value)
+    unload_points(queries, indptr, s, steepness, points, grad, curv)
+    rows, down, itself = points.rows, terms.down, terms.itself
+    for q in queries:
+        for p in shared_range(indptr[q], indptr[q + 1]):
+            i = rows[p]
+            up, pull = grad[i] - steepness * itself[p], steepness * (down[p] - itself[p])
+            grad[i], curv[i] = up - pull, steepness * (abs(up) + abs(pull))
+
+
+@quick_kernel
+def _add_ranks(queries, s, points, terms, steepness, value):
+    """Add the terms of the documents with gains, which are the first points of each query."""
+    rows, start, of_query, edges = points.rows, points.start, points.of_query, points.edges
+    low, middle, step, cells = points.low, points.middle, points.step, points.cells
+    gain, above, down, itself = terms.gain, terms.above, terms.down, terms.itself
+    x, weight, _, lead, grad, _ = points.work
+    for q in queries:
+        b = of_query[q]
+        split, end = edges[b + q + 1], edges[of_query[q + 1] + q]
+        with_gain, others = slice(edges[b + q], split), slice(split, end)
+        total = terms.best[q]
+        for p in shared_range(start[b], start[of_query[q + 1]]):
+            down[p] = itself[p] = 0.0
+        for p in range(start[b], start[b + 1]):
+            if gain[p] == 0.0:
+                break
+            x_i = steepness * (s[rows[p]] - low[q])
+            if step[q] == 1:
+                for j in shared_range(edges[b + q], end):
+                    lead[j] = math.exp(min(max(x[j] - x_i, -300.0), 300.0))
+                wait()
+            own = 1.0 if step[q] == 1 else math.exp(x_i - middle[q])
+            count = 0.5 + _compare(own, weight[with_gain], lead[with_gain], above[with_gain])
+            rank = count + _compare(own, weight[others], lead[others], above[others])  # (1)
+            term, slope, by_count = _term(terms.form, terms.cut, rank, count)
+            total -= gain[p] * term
+            pull, pull_with_gain = -gain[p] * slope, -gain[p] * (slope + by_count)
+            if cells[q] > 0:  # nodes include the document, with a_ii = 1/2
+                itself[p] = 0.25 * pull_with_gain
+            else:
+                wait()
+                above[p] = 0.0
+                wait()
+            near = _add_pulls(pull_with_gain, weight[with_gain], above[with_gain], grad[with_gain])
+            far = _add_pulls(pull, weight[others], above[others], grad[others])
+            down[p] = near + far
+        value[q] = total
 
 
 @inline_kernel
-def _higher(x, top):
-    """Return the higher of the two, or NaN where one is."""
-    return x if x > top or x != x else top
-
-
-@quick_kernel
-def _count_above(i, x, mass, near, above):
-    """Write how far each document is above i, from 0 to 1, and return the sum."""
-    if near:
-        for j in shared_range(0, len(x)):
-            above[j] = mass[j] / (mass[j] + mass[i])
-    else:
-        for j in shared_range(0, len(x)):
-            above[j] = sigmoid(x[j] - x[i])
-    if owns(i):
-        above[i] = 0.0
+def _compare(own, weight, lead, above):
+    """Write a_ij of (1), and return their weighted sum."""
     total = 0.0
-    for j in shared_range(0, len(x)):
-        total += above[j]
+    for j in shared_range(0, len(lead)):
+        above[j] = lead[j] / (lead[j] + own)
+        total += weight[j] * above[j]
     return team_sum(total)
 
 
-@quick_kernel
-def _add_gradients(i, pull, above, gradient, curvature):
-    own = 0.0
+@kernel
+def _term(form, cut, rank, count):
+    """Return a document's term of the metric, and its derivatives in r and C."""
+    inside = sigmoid(cut + 0.5 - rank)  # (5)
+    outward = -inside * (1.0 - inside)
+    if form == _LOG2:
+        width = math.log(1.0 + rank)
+        term, slope = math.log(2.0) / width, -math.log(2.0) / ((1.0 + rank) * width * width)  # (2)
+    elif form == _COUNT:
+        term, slope = 1.0, 0.0
+    else:
+        term, slope = 1.0 / rank, -1.0 / (rank * rank)  # (3), (4)
+    term, slope = term * inside, slope * inside + term * outward
+    if form == _PRECISION:
+        return term * count, slope * count, term
+    return term, slope, 0.0
+
+
+@inline_kernel
+def _add_pulls(pull, weight, above, gradient):
+    """Add a document's pull on the points above it; return its sum."""
+    down = 0.0
     for j in shared_range(0, len(above)):
         step = pull * above[j] * (1.0 - above[j])
         gradient[j] += step
-        curvature[j] += step
-        own += step
-    own = team_sum(own)
-    if owns(i):
-        gradient[i] -= own
-        curvature[i] += own
+        down += weight[j] * step
+    return team_sum(down)
 
 
-# --- kernels for long lists ------------------------------------------------------------------
-
-
-@kernel
-def _any_queries(lo, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv):
-    begin = lo
-    for q in range(lo, hi):
-        if lists.begin[q + 1] - lists.begin[q] >= LONG and weight[q] > 0.0:
-            _queries(begin, q, indptr, s, lists, temperature, scratch, weight, value, grad, curv)
-            begin = q
-            if _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):
-                begin = q + 1
-    _queries(begin, hi, indptr, s, lists, temperature, scratch, weight, value, grad, curv)
-
-
-@kernel
-def _long_query(q, indptr, s, lists, temperature, weight, value, grad, curv):
-    """Do as `_queries`, by cells of scores; return whether that is quicker."""
-    row = lists.row[lists.begin[q] : lists.begin[q + 1]]
-    gain = lists.gain[lists.begin[q] : lists.begin[q + 1]]
-    n, ranked = len(row), 0
-    x, ones = np.empty(n), np.ones(n)
-    for i in range(n):
-        x[i] = (s[row[i]] - s[row[0]]) / temperature  # a common level would cost digits
-        ranked += gain[i] > 0.0
-    count = count_cells(x, np.array([0, n]), float(n) * ranked, 3)
-    if count == 0:
-        return False
-    clear_query(q, indptr, value, grad, curv)
-    cells, A = new_cells(x, count), new_values(count)
-    above, pull, total = np.zeros(n), np.zeros(n), lists.best[q]
-    _set_function(False, A)
-    add_all(x, ones, A, cells, above)
-    for i in range(n):
-        if gain[i] > 0.0:
-            rank = 0.5 + above[i]  # (1): a document is not above itself, not even by a half
-            width = math.log(1.0 + rank)
-            total -= gain[i] * _LOG_2 / width  # (2)
-            pull[i] = gain[i] * _LOG_2 / ((1.0 + rank) * width * width)
-    value[q] = weight[q] * total
-    if len(grad):
-        own, others = np.zeros(n), np.zeros(n)
-        _set_function(True, A)
-        add_all(x, ones, A, cells, own)
-        add_all(x, pull, A, cells, others)
-        for i in range(n):
-            down = pull[i] * max(own[i] - 0.25, 0.0)  # without itself, as is the other one
-            up = max(others[i] - 0.25 * pull[i], 0.0)
-            grad[row[i]] = weight[q] * (up - down) / temperature
-            if len(curv):
-                curv[row[i]] = weight[q] * (up + down) / (temperature * temperature)
-    return True
-
-
-@kernel
-def _set_function(bent, A):
-    """Set the logistic function, or its derivative."""
-    far = len(A) // 2
-    for k in range(len(A)):
-        for a in range(NODES):
-            for b in range(NODES):
-                gap = node_gap(k - far, a, b)
-                A[k, a, b] = sigmoid(gap) * (sigmoid(-gap) if bent else 1.0)
-    make_coefficients(A)
-
-
-# --- API -------------------------------------------------------------------------------------
+# --- API ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ApproxNDCG(Part):
-    """What NDCG loses when ranks are counted softly.
+class ApproxNDCG(KernelLoss):
+    """NDCG, or another metric, of ranks that are smooth in the scores.
 
     Parameters
     ----------
     temperature : float
         Difference in score at which one document is mostly above another.
+    metric : str or Metric
+        ndcg, dcg, map, mrr, p@10 or recall@10, under the standard convention; all may have a
+        cut-off.
 
     Examples
     --------
     >>> import rankwright as rw
-    >>> rw.Ranker(loss=rw.losses.ApproxNDCG(temperature=0.5), model="linear")
-    Ranker(loss=ApproxNDCG(temperature=0.5))
+    >>> rw.Ranker(loss=rw.losses.ApproxNDCG(metric="map"), model="linear")
+    Ranker(loss=ApproxNDCG(metric='map'))
     """
 
     temperature: Positive = 0.1
+    metric: AnyMetric = "ndcg"
 
-    traits: ClassVar[Traits] = Traits()
+    traits = Traits()
+    run = staticmethod(_approx_metric)
 
-    def bind(self, data: RankingData, *, n_jobs: int | None = None) -> BoundLoss:
-        """Prepare the loss for one data set."""
-        check_parameters(self)
-        args = (gain_lists("approx_ndcg", "ndcg", data), float(self.temperature))
-        long = bool(data.sizes.max(initial=0) >= LONG)
-        return KernelLoss(
-            _queries,
-            data,
-            *args,
-            curvature=True,
-            scratch=_floats,
-            team=True,
-            cpu_kernel=_any_queries if long else None,
-            n_jobs=n_jobs,
+    def terms(self, data: RankingData) -> tuple[Any, ...]:
+        """Return the points, documents with gains first, the metric and 1 / T."""
+        metric: Any = make_metric(self.metric)
+        if metric.key not in _FORMS:
+            raise IncompatibleError(
+                f"approx_ndcg has no smooth form of '{metric}'. Use {', '.join(_METRICS[:-1])} "
+                f"or {_METRICS[-1]}."
+            )
+        form, query = metric.swap_form(data), data.query_of_row()
+        gain = form.gain * form.scale[query]
+        found = np.bincount(query, gain > 0.0, data.n_queries)
+        best = np.minimum(found, form.cut) * form.scale
+        if metric.key == "mrr":
+            gain, best = gain / np.maximum(found, 1.0)[query], np.minimum(found, 1.0)
+        if form.kind == LINEAR_SWAP:
+            rank = np.arange(len(query)) - data.indptr[query]
+            discount = np.where(rank < form.cut[query], form.weight[rank], 0.0)
+            best = np.bincount(query, gain[np.lexsort((-gain, query))] * discount, data.n_queries)
+        points = PairPoints.of(data._replace(y=(gain > 0.0).astype(np.float64), sample_weight=None))
+        terms = _Terms(
+            _FORMS[metric.key],
+            np.inf if metric.k is None else float(metric.k),
+            gain[points.rows],
+            best,
+            *np.empty((3, data.n_documents)),
         )
-
-
-def _floats(sizes: I64, _lanes: int) -> I64:
-    return 5 * sizes
+        return points, terms, 1.0 / self.temperature

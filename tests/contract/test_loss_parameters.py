@@ -26,7 +26,10 @@ def late(grades):
 TARGETS = ["gain", (0.0, 1.5, 2.0, 4.0)]
 GRIDS = {
     "all_threshold": {"margin": [0.4]},
-    "approx_ndcg": {"temperature": [1.5]},
+    "approx_ndcg": {
+        "temperature": [1.5],
+        "metric": ["ndcg@2", "dcg", "map", "mrr", "p@2", "recall@2"],
+    },
     "boltzrank": {
         "metric": ["ndcg@2", "dcg", "p@2"],
         "divergence": [0.0, 2.0],
@@ -59,6 +62,8 @@ GRIDS = {
         "sigma": [0.7],
         "normalize": [False],
         "label_gain": [(0.0, 1.0, 2.5, 7.0, 12.0)],
+        "weights": ["ndcg_loss1", "ndcg_loss2", "ndcg_loss2++"],
+        "mu": [3.0],
     },
     "listmle": {"calibration": [0.5], "targets": TARGETS, "position_aware": [True]},
     "listnet": {"target": ["gain"], "k": [2, 3], "samples": [5], "random_state": [2]},
@@ -98,6 +103,7 @@ GRIDS = {
     },
     "rocarea_svm": {"margin": [0.4]},
     "sigmoid_cross_entropy": {},
+    "soft_zero_one": {"sigma": [0.5], "normalize": [True]},
     "softmax": {},
     "softrank": {
         "metric": ["ndcg@2", "dcg", "p@2"],

@@ -24,7 +24,15 @@ from rankwright.testing.losses import value_and_grad as at
 
 VARIANTS = {
     "all_threshold": [{"margin": 0.4}],
-    "approx_ndcg": [{"temperature": 1.5}],
+    "approx_ndcg": [
+        {"temperature": 1.5},
+        {"metric": "ndcg@3", "temperature": 0.7},
+        {"metric": "map", "temperature": 0.7},
+        {"metric": "map@3", "temperature": 0.7},
+        {"metric": "mrr", "temperature": 0.7},
+        {"metric": "p@3", "temperature": 0.7},
+        {"metric": "recall@2", "temperature": 0.7},
+    ],
     "boltzrank": [
         {"metric": "ndcg@2", "divergence": 0.0},
         {"pair_potential": 0.7, "samples": 11, "sharpness": 2.0, "metric": "dcg@3"},
@@ -45,6 +53,11 @@ VARIANTS = {
         {"metric": "map"},
         {"metric": "mrr", "truncation": 3},
         {"metric": "err"},
+        {"weights": "ndcg_loss1", "normalize": False},
+        {"weights": "ndcg_loss1", "metric": "dcg", "truncation": 2},
+        {"weights": "ndcg_loss2", "truncation": 2},
+        {"weights": "ndcg_loss2", "truncation": None, "normalize": False},
+        {"weights": "ndcg_loss2++", "mu": 3.0},
     ],
     "listmle": [
         {"calibration": 0.5, "targets": (0.0, 1.0, 2.5, 3.0, 7.0)},
@@ -91,6 +104,7 @@ VARIANTS = {
         {"divergence": "kl", "domain": "cone", "kl_margin": "additive", "floor": 0.3},
         {"divergence": "kl", "domain": "cone", "margin": "large", "size": 0.3, "C_r": 0.2},
     ],
+    "soft_zero_one": [{"sigma": 0.5, "normalize": True}],
     "softrank": [
         {"metric": "ndcg@4", "sigma": 0.4},
         {"metric": "dcg@2"},
@@ -159,7 +173,9 @@ def check_against_twin(name, made, decimals):
         )
 
 
-@pytest.mark.parametrize("name", ["fidelity", "pair_exp", "pair_hinge", "ranknet", "rocarea_svm"])
+@pytest.mark.parametrize(
+    "name", ["fidelity", "pair_exp", "pair_hinge", "ranknet", "rocarea_svm", "soft_zero_one"]
+)
 def test_pairs_of_estimated_relevance_count_by_their_difference(name):
     """Of grades 0, 0.3, 0.6, ... a pair counts 0.3, 0.6 or 0.9, and 1 from there on."""
     weight = np.linspace(0.5, 2.0, 17)

@@ -10,7 +10,7 @@ from simulated_gpu import cuda, torch
 from rankwright.core import kernels, order, team
 from rankwright.core.jit import kernel
 from rankwright.errors import MissingExtraError
-from rankwright.losses import lambdarank, listnet, pair_sums, ranknet
+from rankwright.losses import lambdarank, listnet, ranknet
 
 
 @kernel
@@ -39,19 +39,10 @@ def test_one_thread_a_query_has_the_names_of_the_cpu():
     assert cuda._rebound(kernels.clear.py_func, 1).__globals__["shared_range"] is range
 
 
-def test_lanes_are_as_many_as_the_members():
-    for threads, lanes in ((1, 8), (32, 32), (256, 256)):
-        scope = cuda._rebound(pair_sums.begin_row.py_func, threads).__globals__
-        assert scope["LANES"] == lanes
-        assert scope["TILE"] == 13 * lanes
-        assert scope["ROW_CURV"] == 12 * lanes
-        assert not isinstance(scope["TILE"], team.Lanes)
-
-
 def test_what_allocates_is_found_wherever_it_is_called():
     assert cuda.allocates(_calls)
     assert cuda.allocates(lambdarank._any_metric)
-    for one in (ranknet._queries, ranknet._hessian, lambdarank._sums_over_ranks):
+    for one in (ranknet._ranknet, lambdarank._sums_over_ranks):
         assert not cuda.allocates(one)
 
 
@@ -76,13 +67,6 @@ def test_none_is_left_out_of_what_is_passed_on():
     args = (there, _Pair(cuda.view(numbers), None), None, cuda.view(out))
     cuda.QueryTeams(memory, indptr, team=False).launch(_sums, 0, 3, args)
     np.testing.assert_allclose(out.cpu().numpy(), np.array([3.0, 0.0, 25.0]) + 1000.0)
-
-
-def test_tiles_have_the_size_that_scratch_is_given():
-    sizes = np.array([0, 1, 7, 8, 9, 31, 32, 33, 1250])
-    for lanes in (8, 32, 256):
-        tiles = -(-sizes // lanes) + 1
-        assert (pair_sums.tile_floats(sizes, lanes) >= tiles * 13 * lanes).all()
 
 
 def test_without_numba_cuda_the_error_names_the_extra(monkeypatch):

@@ -198,3 +198,14 @@ def test_a_measure_that_does_not_know_what_a_swap_changes_is_refused():
 def test_parameters_out_of_range_are_refused(params):
     with pytest.raises(UsageError, match=f"lambdarank's {next(iter(params))} must be"):
         LambdaRank(**params).bind(query([1, 0]))
+
+
+@pytest.mark.parametrize("metric", ["map", "p@2"])
+def test_weights_of_lambdaloss_are_for_ndcg_and_dcg(metric):
+    with pytest.raises(UsageError, match=r"weights=ndcg_loss2 need ndcg or dcg, not"):
+        LambdaRank(metric=metric, weights="ndcg_loss2").bind(query([1, 0]))
+
+
+def test_weights_of_lambdaloss_take_truncation_in_place_of_a_cut_off():
+    with pytest.raises(UsageError, match=r"no cut-off. Use metric='ndcg' and truncation=10"):
+        LambdaRank(metric="ndcg@10", weights="ndcg_loss1").bind(query([1, 0]))

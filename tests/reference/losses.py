@@ -16,6 +16,7 @@ from reference.boltzrank import boltzrank
 from reference.domination import domination
 from reference.dual_softmax import dual_softmax
 from reference.fidelity import fidelity
+from reference.gain_lists import gains_and_discounts
 from reference.hashing import mixed
 from reference.interval import optimum
 from reference.listnet import listnet
@@ -26,6 +27,7 @@ from reference.pair_hinge import pair_hinge
 from reference.position_svm import position_svm, precision_svm, rocarea_svm
 from reference.rank_cosine import rank_cosine
 from reference.retarget import retarget
+from reference.soft_zero_one import soft_zero_one
 from reference.softrank import softrank
 
 from rankwright.core.parameters import part_name, resolve_part
@@ -196,22 +198,52 @@ def orders_of_ties(s):
     return [[i for block in choice for i in block] for choice in product(*blocks)]
 
 
+def lambdaloss_changes(loss, y, orders, truncation):
+    """Mean over rankings of the weights of LambdaLoss, for the first document as the better one."""
+    n, (gain, _) = len(y), gains_and_discounts(loss.metric, y)
+    changes = np.zeros((n, n))
+    for order in orders:
+        for a, b in permutations(range(n), 2):
+            i, j = order[a], order[b]
+            if min(a, b) < truncation and loss.weights == "ndcg_loss1":
+                changes[i, j] += gain[i] / log2(2 + a) / len(orders)
+            elif min(a, b) < truncation and y[i] > y[j]:
+                gap = abs(a - b)
+                moved = 1 / log2(1 + gap) - 1 / log2(2 + gap)
+                changes[i, j] += (gain[i] - gain[j]) * moved / len(orders)
+    return changes
+
+
 def lambdarank(loss, s, y, w, **_):
     truncation = len(y) if loss.truncation is None else loss.truncation
     graded = y
     if loss.label_gain is not None:  # the grades whose gain 2^g - 1 is the one given
         graded = np.log2(1 + np.array(loss.label_gain)[y.astype(int)])
-    changes = swap_changes(loss.metric, graded, orders_of_ties(s), truncation)
+    orders = orders_of_ties(s)
+    if loss.weights != "lambdarank":
+        changes = lambdaloss_changes(loss, graded, orders, truncation)
+        if loss.weights == "ndcg_loss2++":
+            swaps = swap_changes(loss.metric, graded, orders, truncation)
+            changes = loss.mu * changes + np.where(y[:, None] > y, swaps, 0.0)
+    else:
+        changes = np.where(
+            y[:, None] > y, swap_changes(loss.metric, graded, orders, truncation), 0.0
+        )
+    if loss.weights == "ndcg_loss1":  # two documents alike have no order
+        alike = (y[:, None] == y) & (s[:, None] == s)
+        changes[alike] = 0.0
     if loss.normalize and max(s) > min(s):
         changes = changes / (0.01 + np.abs(s[:, None] - s))
     pair_weight = changes * np.outer(w, w)
-    value, grad = logistic_pairs(loss.sigma, s, y, pair_weight)
+    value, grad, size = 0.0, np.zeros(len(s)), 0.0
+    for i, j in permutations(range(len(s)), 2):
+        if pair_weight[i, j]:
+            part, gradient = logistic(loss.sigma * (s[i] - s[j]))
+            value += pair_weight[i, j] * part
+            grad[i] += loss.sigma * pair_weight[i, j] * gradient
+            grad[j] -= loss.sigma * pair_weight[i, j] * gradient
+            size += 2 * loss.sigma * pair_weight[i, j] * abs(gradient)
     if loss.normalize:
-        size = 0.0
-        for i, j in permutations(range(len(s)), 2):
-            if y[i] > y[j]:
-                gradient = logistic(loss.sigma * (s[i] - s[j]))[1]
-                size += 2 * loss.sigma * pair_weight[i, j] * abs(gradient)
         factor = log2(1 + size) / size if size else 1.0
         value, grad = factor * value, factor * grad
     return value, grad
@@ -262,6 +294,7 @@ TWINS = {
     "retarget": retarget,
     "rocarea_svm": rocarea_svm,
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
+    "soft_zero_one": soft_zero_one,
     "softmax": softmax,
     "softrank": softrank,
     "squared": squared,
