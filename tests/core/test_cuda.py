@@ -1,7 +1,6 @@
 """Kernels are bound to a GPU by their own code; nothing is written twice."""
 
 import builtins
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from simulated_gpu import cuda
 from rankwright.core import kernels, order, team
 from rankwright.core.jit import kernel
 from rankwright.errors import MissingExtraError
-from rankwright.losses import lambdarank, listnet, pair_sums, ranknet
+from rankwright.losses import listnet, top_k
 
 
 @kernel
@@ -25,10 +24,10 @@ def _calls(n):
 
 
 def test_a_kernel_keeps_its_code_and_calls_what_is_compiled_for_the_gpu():
-    bound = cuda._rebound(listnet._queries.py_func, 32)
-    assert bound.__code__ is listnet._queries.py_func.__code__
+    bound = cuda._rebound(listnet._listnet.py_func, 32)
+    assert bound.__code__ is listnet._listnet.py_func.__code__
     scope = bound.__globals__
-    assert scope["_softmax_of"] is cuda.device_function(listnet._softmax_of, 32)
+    assert scope["exponentials"] is cuda.device_function(listnet.exponentials, 32)
     assert scope["math"] is listnet.math
     assert scope["__builtins__"] is builtins
     assert scope["shared_range"] is cuda._shared_range
@@ -40,50 +39,30 @@ def test_one_thread_a_query_has_the_names_of_the_cpu():
     assert cuda._rebound(kernels.clear.py_func, 1).__globals__["shared_range"] is range
 
 
-def test_lanes_are_as_many_as_the_members():
-    for threads, lanes in ((1, 8), (32, 32), (256, 256)):
-        scope = cuda._rebound(pair_sums.begin_row.py_func, threads).__globals__
-        assert scope["LANES"] == lanes
-        assert scope["TILE"] == 13 * lanes
-        assert scope["ROW_CURV"] == 12 * lanes
-        assert not isinstance(scope["TILE"], team.Lanes)
-
-
 def test_what_allocates_is_found_wherever_it_is_called():
     assert cuda.allocates(_calls)
-    assert cuda.allocates(lambdarank._any_metric)
-    for one in (ranknet._queries, ranknet._hessian, lambdarank._sums_over_ranks):
-        assert not cuda.allocates(one)
+    assert cuda.allocates(top_k.top_k_queries)
+    assert not cuda.allocates(listnet._listnet)
 
 
-class _Pair(NamedTuple):
-    numbers: Any
-    maybe: Any
+def test_a_kernel_for_teams_is_recognised():
+    assert cuda.shares_queries(listnet._listnet)
+    assert not cuda.shares_queries(_sums)
 
 
 @kernel
-def _sums(lo, hi, indptr, pair, nothing, out):
-    for q in range(lo, hi):
+def _sums(queries, indptr, x, out):
+    for q in queries:
         for i in range(indptr[q], indptr[q + 1]):
-            out[q] += pair.numbers[i]
-        if pair.maybe is None and nothing is None:
-            out[q] += 1000.0
+            out[q] += x[i]
 
 
-def test_none_is_left_out_of_what_is_passed_on():
-    memory, indptr = cuda.DeviceMemory(torch), np.array([0, 3, 3, 8])
-    out, numbers = memory.zeros(3), memory.copy(np.arange(8.0))
-    there = cuda.view(memory.copy(indptr))
-    args = (there, _Pair(cuda.view(numbers), None), None, cuda.view(out))
-    cuda.QueryTeams(memory, indptr, team=False).launch(_sums, 0, 3, args)
-    np.testing.assert_allclose(out.cpu().numpy(), np.array([3.0, 0.0, 25.0]) + 1000.0)
-
-
-def test_tiles_have_the_size_that_scratch_is_given():
-    sizes = np.array([0, 1, 7, 8, 9, 31, 32, 33, 1250])
-    for lanes in (8, 32, 256):
-        tiles = -(-sizes // lanes) + 1
-        assert (pair_sums.tile_floats(sizes, lanes) >= tiles * 13 * lanes).all()
+def test_a_kernel_is_launched_for_the_queries_of_the_range_that_have_an_order():
+    memory, indptr = cuda.DeviceMemory(torch), np.array([0, 3, 3, 8, 9, 10])
+    out, x = memory.zeros(5), memory.copy(np.arange(10.0))
+    args = (cuda.view(memory.copy(indptr)), cuda.view(x), cuda.view(out))
+    cuda.QueryTeams(memory, indptr, np.array([0, 2, 4]), team=False).launch(_sums, 0, 4, args)
+    np.testing.assert_allclose(out.cpu().numpy(), [3.0, 0.0, 25.0, 0.0, 0.0])
 
 
 def test_without_numba_cuda_the_error_names_the_extra(monkeypatch):
