@@ -1,15 +1,15 @@
 """Kernels on a GPU, from the same source: ``launch(kernel, queries, args, team=...)``.
 
-A ``@kernel`` is a plain function of a module that calls other kernels by name. Its function for the
-GPU is the same code, with other values for those names: each kernel's own function for the GPU and,
-for a team (`rankwright.core.team`), the threads of a block in place of one thread. Numba compiles
-it on first use in a process. Arrays are torch's tensors, used where they are (`view`) and on
+A ``@kernel`` is a plain module-level function that calls other kernels by name. Its function for
+the GPU is the same code with other values for those names: the GPU functions of the other kernels
+and, for a team (`rankwright.core.team`), the functions that work with the threads of a block. Numba
+compiles it on first use in a process. Arrays are torch tensors, used in place (`view`) and on
 torch's stream.
 
 Kernels cannot allocate memory on a GPU; `allocates` finds those that do on the CPU, by ``np.empty``
-and similar functions. Work arrays come from a `rankwright.core.team.Scratch`.
+and similar functions.
 
-With ``NUMBA_ENABLE_CUDASIM=1`` the same runs in Python on the CPU, for tests.
+With ``NUMBA_ENABLE_CUDASIM=1`` the same code runs in Python on the CPU, for tests.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from numba import config, errors, float64
 from rankwright.core import team as one_member
 from rankwright.core.jit import is_kernel
 from rankwright.core.order import sort_query
-from rankwright.core.team import LANES, Lanes
 from rankwright.core.types import I64, AnyArray
 from rankwright.errors import IncompatibleError, MissingExtraError
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-TEAMS = ((0, 32), (256, 256))  # from so many documents on, so many threads: 32 times a power of 2
-_THREADS = 32  # in a block of threads that have a query each
+TEAMS = ((0, 32), (256, 256))  # for queries of so many documents or more, so many threads: 32 * 2^k
+_THREADS = 32  # in a block, if each thread has a query of its own
 _ALLOCATE = {"empty", "full", "ones", "zeros"}
 
 
 def _numba_cuda() -> Any:
     if find_spec("numba_cuda") is None and not SIMULATED:
         raise MissingExtraError("numba-cuda", "gpu", "a loss on a GPU")
-    lacking = not hasattr(np, "row_stack")  # NumPy 2.5 has it no more, numba-cuda 0.30 asks for it
-    if lacking:
+    # numba-cuda 0.30 imports np.row_stack, which NumPy 2.5 removed.
+    has_row_stack = hasattr(np, "row_stack")
+    if not has_row_stack:
         np.row_stack = np.vstack  # noqa: NPY201
     try:
         from numba import cuda
 
-        if not SIMULATED:  # on first use it would be imported when np.row_stack is gone again
+        if not SIMULATED:  # otherwise imported on first use, without np.row_stack
             import numba.cuda.np.arrayobj  # noqa: F401
     finally:
-        if lacking:
+        if not has_row_stack:
             del np.row_stack  # noqa: NPY201
     return cuda
 
@@ -69,11 +69,6 @@ def _shared_range(lo, hi):
 @cuda.jit(device=True)
 def _owns(i):
     return i % cuda.blockDim.x == cuda.threadIdx.x
-
-
-@cuda.jit(device=True)
-def _member():
-    return cuda.threadIdx.x
 
 
 @cuda.jit(device=True)
@@ -108,7 +103,7 @@ def _team_max(x):
 
 @cuda.jit(device=True)
 def _joined(mine, other, largest):
-    """Return the sum, or the largest, which is NaN where one is."""
+    """Return the sum, or the maximum, which is NaN if one of them is."""
     if not largest:
         return mine + other
     return other if other > mine or other != other else mine
@@ -122,15 +117,15 @@ def _over_warp(x, largest):
 
 
 def _over_team_by_warps(x, y, two, largest):
-    """Join x, and y if ``two``, of all members: in warps, then over them, in the same order."""
+    """Combine x, and y if ``two``, of all members: in warps, then over warps, in a fixed order."""
     x, y = _over_warp(x, largest), _over_warp(y, largest) if two else y
     warps = cuda.blockDim.x // 32
     if warps == 1:
         cuda.syncwarp()
         return x, y
-    shared = cuda.shared.array(0, float64)  # as large as the launch says
+    shared = cuda.shared.array(0, float64)  # its size is that of the launch
     lane, warp = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
-    cuda.syncthreads()  # all have read what came of the last
+    cuda.syncthreads()  # all have read the previous results
     if lane == 0:
         shared[warp], shared[warps + warp] = x, y
     cuda.syncthreads()
@@ -141,7 +136,7 @@ def _over_team_by_warps(x, y, two, largest):
 
 
 def _over_team_by_halves(x, y, two, largest):  # noqa: ARG001
-    """As `_over_team_by_warps`, for Numba's simulator, which knows no warps."""
+    """Do the same in Numba's simulator, which has no warps."""
     shared = cuda.shared.array(0, float64)
     me, members, half = cuda.threadIdx.x, cuda.blockDim.x, cuda.blockDim.x // 2
     cuda.syncthreads()
@@ -160,7 +155,6 @@ _over_team = cuda.jit(device=True)(_over_team_by_halves if SIMULATED else _over_
 
 _OF_TEAM = {
     one_member.owns: _owns,
-    one_member.member: _member,
     one_member.members: _members,
     one_member.once: _once,
     one_member.wait: _wait,
@@ -169,46 +163,14 @@ _OF_TEAM = {
     one_member.team_max: _team_max,
 }
 
-# --- scratch: where kernels allocate on the CPU ----------------------------------------------
-#
-# Compiled into their callers, since functions for a GPU return no arrays.
-
-
-@cuda.jit(device=True, inline="always")
-def _new_floats(scratch, lo, begin, size):
-    at = scratch.begin[lo] - scratch.first + begin
-    return scratch.floats[at : at + size]
-
-
-@cuda.jit(device=True, inline="always")
-def _new_table(scratch, lo, begin, rows, columns):
-    at = scratch.begin[lo] - scratch.first + begin
-    return scratch.floats[at : at + rows * columns].reshape((rows, columns))
-
-
-@cuda.jit(device=True, inline="always")
-def _own_table(room, begin, rows, columns, workers, worker):
-    part = room[begin * workers : (begin + rows * columns) * workers]
-    return part.reshape((rows, columns, workers))[:, :, worker]
-
-
-_SCRATCH = {
-    one_member.new_floats: _new_floats,
-    one_member.new_table: _new_table,
-    one_member.own_table: _own_table,
-}
-
-
 # --- from kernels to functions for the GPU ---------------------------------------------------
 
 _functions: dict[tuple[Any, int], Any] = {}
-_launchers: dict[tuple[Any, int, Any], Any] = {}
+_launchers: dict[tuple[Any, int], Any] = {}
 
 
 def device_function(one: Any, team: int) -> Any:
-    """Return the function of a kernel for the GPU, with ``team`` threads to a query."""
-    if one in _SCRATCH:
-        return _SCRATCH[one]
+    """Return the function of a kernel for the GPU, with ``team`` threads per query."""
     if team > 1 and one in _OF_TEAM:
         return _OF_TEAM[one]
     if (one, team) not in _functions:
@@ -217,7 +179,7 @@ def device_function(one: Any, team: int) -> Any:
 
 
 def _rebound(function: Callable[..., Any], team: int) -> Callable[..., Any]:
-    """Return the same code with the names that it uses bound to what they are on the GPU."""
+    """Return the same code with its global names bound to their values on the GPU."""
     scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
     for name in set(_names(function.__code__)) & set(function.__globals__):
         scope[name] = _on_device(function.__globals__[name], team)
@@ -227,14 +189,7 @@ def _rebound(function: Callable[..., Any], team: int) -> Callable[..., Any]:
 def _on_device(value: Any, team: int) -> Any:
     if is_kernel(value):
         return device_function(value, team)
-    if isinstance(value, Lanes):
-        return int(value) // LANES * lanes(team)
     return _shared_range if team > 1 and value is range else value
-
-
-def lanes(team: int) -> int:
-    """Return what `rankwright.core.team.LANES` is for a team: one for each member."""
-    return team if team > 1 else int(LANES)
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -252,29 +207,29 @@ def allocates(one: Any) -> bool:
 def shares_queries(one: Any) -> bool:
     """Return whether a kernel divides the documents of a query among the threads of a team.
 
-    A kernel that only sorts by `sort_query` does not: that sorts for one thread, too.
+    A kernel that only sorts by `sort_query` does not: that works for a single thread, too.
     """
     return "shared_range" in _names_used(one, without=sort_query)
 
 
 def _names_used(one: Any, without: Any = None) -> set[str]:
-    """Return the names that a kernel, and the kernels that it calls, use."""
+    """Return the names that a kernel and the kernels that it calls use, but for one of these."""
     names: set[str] = set()
-    seen, left = {one}, [one]
-    while left:
-        function = left.pop().py_func
-        local = set(_names(function.__code__))
-        names |= local
-        values = [function.__globals__.get(name) for name in local]
+    seen, waiting = {one, without}, [one]
+    while waiting:
+        function = waiting.pop().py_func
+        names_here = set(_names(function.__code__))
+        values = [function.__globals__.get(name) for name in names_here]
         called = {value for value in values if is_kernel(value)}
-        left += called - seen - {without, *_SCRATCH}
+        waiting += called - seen
         seen |= called
+        names |= names_here
     return names
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Raise `IncompatibleError` where Numba cannot compile a kernel for the GPU."""
+    """Raise `IncompatibleError` if Numba cannot compile a kernel for the GPU."""
     try:
         yield
     except (errors.NumbaError, KeyError, NotImplementedError) as error:
@@ -288,69 +243,34 @@ def compiling() -> Iterator[None]:
 def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: Any = 0) -> None:
     """Call ``kernel([q], *args)`` for each of the queries, by ``team`` threads, all at once.
 
-    The longest should come first: threads that work side by side wait for each other.
+    Threads of a block wait for each other, so the longest queries should come first.
     """
     n = len(queries)
     if n == 0:
         return
-    given = tuple(_without_none(arg) for arg in args)
-    pattern = ", ".join(_expression(arg, f"args[{k}]") for k, arg in enumerate(args))
-    key = one, team, pattern
-    if key not in _launchers:
-        _launchers[key] = _launcher(one, team, args, pattern)
+    if (one, team) not in _launchers:
+        _launchers[one, team] = _launcher(device_function(one, team), team)
     shared = 16 * team if team > 1 else 0
     blocks = n if team > 1 else math.ceil(n / _THREADS)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*under-utilization")  # of few queries
+        warnings.filterwarnings("ignore", ".*under-utilization")  # by few queries
         threads = team if team > 1 else _THREADS
-        _launchers[key][blocks, threads, stream, shared](queries, given)
+        _launchers[one, team][blocks, threads, stream, shared](queries, args)
 
 
-def _launcher(one: Any, team: int, args: tuple[Any, ...], pattern: str) -> Any:
+def _launcher(function: Any, team: int) -> Any:
     """Return the kernel of a launch: each team, or thread, calls the function for its query."""
-    number = "cuda.blockIdx.x" if team > 1 else "cuda.grid(1)"
-    text = (
-        f"def of_queries(queries, args):\n"
-        f"    if {number} < len(queries):\n"
-        f"        k = {number}\n"
-        f"        function(queries[k : k + 1], {pattern})\n"
-    )
-    scope: dict[str, Any] = {**_tuple_types(args), "cuda": cuda}
-    scope["function"] = device_function(one, team)
-    exec(text, scope)  # noqa: S102  # of the lines above
-    return cuda.jit(scope["of_queries"])
 
+    def team_of_queries(queries, args):  # type: ignore[no-untyped-def]
+        k = cuda.blockIdx.x
+        function(queries[k : k + 1], *args)
 
-# Arguments of a launch cannot be None, by which kernels leave out what they do not need. Such ones,
-# and tuples that hold such ones, are written anew in the code of the launch.
+    def thread_of_queries(queries, args):  # type: ignore[no-untyped-def]
+        k = cuda.grid(1)
+        if k < len(queries):
+            function(queries[k : k + 1], *args)
 
-
-def _without_none(arg: Any) -> Any:
-    if isinstance(arg, tuple) and _holds_none(arg):
-        parts = [_without_none(part) for part in arg]
-        return type(arg)(*parts) if hasattr(arg, "_fields") else tuple(parts)
-    return 0 if arg is None else arg
-
-
-def _holds_none(arg: Any) -> bool:
-    return arg is None or (isinstance(arg, tuple) and any(map(_holds_none, arg)))
-
-
-def _expression(arg: Any, name: str) -> str:
-    if arg is None:
-        return "None"
-    if not _holds_none(arg):
-        return name
-    parts = ", ".join(_expression(part, f"{name}[{k}]") for k, part in enumerate(arg))
-    return f"{type(arg).__name__ if hasattr(arg, '_fields') else ''}({parts},)"
-
-
-def _tuple_types(args: tuple[Any, ...]) -> dict[str, Any]:
-    found = {type(arg).__name__: type(arg) for arg in args if hasattr(arg, "_fields")}
-    for arg in args:
-        if isinstance(arg, tuple):
-            found |= _tuple_types(arg)
-    return found
+    return cuda.jit(team_of_queries if team > 1 else thread_of_queries)
 
 
 class QueryTeams:
@@ -394,7 +314,7 @@ class QueryTeams:
 
 
 class DeviceMemory:
-    """Arrays on the GPU, in torch's memory and on its stream; on the CPU where all is simulated."""
+    """Arrays on the GPU, in torch's memory and on its stream; on the CPU if it is simulated."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -405,19 +325,19 @@ class DeviceMemory:
         return self._torch.zeros(n, dtype=self._torch.float64, device=self._device)
 
     def copy(self, array: AnyArray) -> Any:
-        """Return a copy of a NumPy array as a tensor; torch knows no uint64 and gets int64."""
+        """Return a copy of a NumPy array as a tensor; uint64, which torch lacks, becomes int64."""
         return self._torch.tensor(_signed(array), device=self._device)
 
     def refresh(self, tensor: Any, array: AnyArray) -> None:
-        """Copy an array into its copy."""
+        """Copy an array into its tensor."""
         tensor.copy_(self._torch.from_numpy(_signed(array)))
 
     def fetch(self, tensor: Any, array: AnyArray) -> None:
-        """Copy a tensor back into the array that it is a copy of."""
+        """Copy a tensor back into its array."""
         _signed(array)[...] = tensor.cpu().numpy()
 
     def stream(self) -> Any:
-        """Return torch's current stream, as `launch` takes it."""
+        """Return torch's current stream, for `launch`."""
         handle = 0 if SIMULATED else self._torch.cuda.current_stream().cuda_stream
         return cuda.external_stream(handle) if handle else 0
 
@@ -427,6 +347,6 @@ def _signed(array: AnyArray) -> AnyArray:
 
 
 def view(tensor: Any, dtype: Any = None) -> Any:
-    """Return a tensor as kernels take it, without a copy; as another type of the same size."""
-    there = tensor.numpy() if SIMULATED else cuda.as_cuda_array(tensor.detach(), sync=False)
-    return there if dtype is None or there.dtype == dtype else there.view(dtype)
+    """Return a tensor as an array for kernels, without a copy; ``dtype`` reinterprets it."""
+    array = tensor.numpy() if SIMULATED else cuda.as_cuda_array(tensor.detach(), sync=False)
+    return array if dtype is None or array.dtype == dtype else array.view(dtype)

@@ -1,16 +1,16 @@
 """Kernels are bound to a GPU by their own code; nothing is written twice."""
 
 import builtins
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from simulated_gpu import cuda, torch
+import torch
+from simulated_gpu import cuda
 
 from rankwright.core import kernels, order, team
 from rankwright.core.jit import kernel
 from rankwright.errors import MissingExtraError
-from rankwright.losses import lambdarank, listnet, ranknet
+from rankwright.losses import gbrank, lambdarank, listnet, ranknet, top_k
 
 
 @kernel
@@ -24,10 +24,10 @@ def _calls(n):
 
 
 def test_a_kernel_keeps_its_code_and_calls_what_is_compiled_for_the_gpu():
-    bound = cuda._rebound(listnet._queries.py_func, 32)
-    assert bound.__code__ is listnet._queries.py_func.__code__
+    bound = cuda._rebound(listnet.softmax_cross_entropy.py_func, 32)
+    assert bound.__code__ is listnet.softmax_cross_entropy.py_func.__code__
     scope = bound.__globals__
-    assert scope["_softmax_of"] is cuda.device_function(listnet._softmax_of, 32)
+    assert scope["exponentials"] is cuda.device_function(listnet.exponentials, 32)
     assert scope["math"] is listnet.math
     assert scope["__builtins__"] is builtins
     assert scope["shared_range"] is cuda._shared_range
@@ -41,32 +41,31 @@ def test_one_thread_a_query_has_the_names_of_the_cpu():
 
 def test_what_allocates_is_found_wherever_it_is_called():
     assert cuda.allocates(_calls)
+    assert cuda.allocates(top_k.top_k_queries)
     assert cuda.allocates(lambdarank._any_metric)
-    for one in (ranknet._ranknet, lambdarank._sums_over_ranks):
+    for one in (ranknet._ranknet, lambdarank._sums_over_ranks, listnet.softmax_cross_entropy):
         assert not cuda.allocates(one)
 
 
-class _Pair(NamedTuple):
-    numbers: Any
-    maybe: Any
+def test_a_kernel_for_teams_is_recognised():
+    assert cuda.shares_queries(listnet.softmax_cross_entropy)
+    assert not cuda.shares_queries(_sums)
+    assert not cuda.shares_queries(gbrank.GBRank.run)  # it only sorts by a team
 
 
 @kernel
-def _sums(lo, hi, indptr, pair, nothing, out):
-    for q in range(lo, hi):
+def _sums(queries, indptr, x, out):
+    for q in queries:
         for i in range(indptr[q], indptr[q + 1]):
-            out[q] += pair.numbers[i]
-        if pair.maybe is None and nothing is None:
-            out[q] += 1000.0
+            out[q] += x[i]
 
 
-def test_none_is_left_out_of_what_is_passed_on():
-    memory, indptr = cuda.DeviceMemory(torch), np.array([0, 3, 3, 8])
-    out, numbers = memory.zeros(3), memory.copy(np.arange(8.0))
-    there = cuda.view(memory.copy(indptr))
-    args = (there, _Pair(cuda.view(numbers), None), None, cuda.view(out))
-    cuda.QueryTeams(memory, indptr, team=False).launch(_sums, 0, 3, args)
-    np.testing.assert_allclose(out.cpu().numpy(), np.array([3.0, 0.0, 25.0]) + 1000.0)
+def test_a_kernel_is_launched_for_the_queries_of_the_range_that_have_an_order():
+    memory, indptr = cuda.DeviceMemory(torch), np.array([0, 3, 3, 8, 9, 10])
+    out, x = memory.zeros(5), memory.copy(np.arange(10.0))
+    args = (cuda.view(memory.copy(indptr)), cuda.view(x), cuda.view(out))
+    cuda.QueryTeams(memory, indptr, np.array([0, 2, 4]), team=False).launch(_sums, 0, 4, args)
+    np.testing.assert_allclose(out.cpu().numpy(), [3.0, 0.0, 25.0, 0.0, 0.0])
 
 
 def test_without_numba_cuda_the_error_names_the_extra(monkeypatch):

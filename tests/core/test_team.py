@@ -6,7 +6,6 @@ from simulated_gpu import cuda, tensor, torch
 
 from rankwright.core.jit import kernel
 from rankwright.core.team import (
-    LANES,
     members,
     once,
     owns,
@@ -15,18 +14,16 @@ from rankwright.core.team import (
     team_sum,
     team_sums,
     wait,
-    zero,
 )
 
 TEAM = 4 if cuda.SIMULATED else 64
 
 
 @kernel
-def _share(lo, hi, x, found, taken):
-    """Find the sum, the largest, both sums at once, and what is added once."""
-    zero(taken)
+def _share(queries, x, found, taken):
+    """Compute the sum, the maximum, two sums at once, and a value that is added once."""
     total, high = 0.0, -np.inf
-    for i in shared_range(lo, len(x)):
+    for i in shared_range(0, len(x)):
         total += x[i]
         high = max(high, x[i]) if x[i] == x[i] else x[i]
         taken[i] += 1.0
@@ -37,11 +34,11 @@ def _share(lo, hi, x, found, taken):
     twice, half = team_sums(2.0 * total, 0.5 * total)
     found[2], found[3] = twice, half
     found[4] = team_sum(once(7.0))
-    found[5], found[6] = LANES, members()
+    found[5] = members()
 
 
 def _shared(x, team):
-    found, taken = tensor(np.zeros(7)), tensor(np.full(len(x), 5.0))
+    found, taken = tensor(np.zeros(6)), tensor(np.zeros(len(x)))
     memory = cuda.DeviceMemory(torch)
     args = tuple(cuda.view(array) for array in (tensor(x), found, taken))
     queries = memory.copy(np.zeros(1, np.int64))
@@ -50,9 +47,9 @@ def _shared(x, team):
 
 
 def test_on_the_cpu_a_team_has_one_member():
-    x, found, taken = np.arange(1.0, 12.0), np.zeros(7), np.full(11, 5.0)
-    _share(0, 1, x, found, taken)
-    assert found.tolist() == [66.0, 11.0, 132.0, 33.0, 7.0, 8.0, 1.0]
+    x, found, taken = np.arange(1.0, 12.0), np.zeros(6), np.zeros(11)
+    _share(np.zeros(1, np.int64), x, found, taken)
+    assert found.tolist() == [66.0, 11.0, 132.0, 33.0, 7.0, 1.0]
     assert taken.tolist() == [1.0] * 11
     assert shared_range is range
 
@@ -60,8 +57,7 @@ def test_on_the_cpu_a_team_has_one_member():
 @pytest.mark.parametrize("team", [1, TEAM])
 def test_on_a_gpu_each_index_is_one_members_and_all_know_the_sums(team):
     found, taken = _shared(np.arange(1.0, 12.0), team)
-    lanes = 8 if team == 1 else team
-    assert found.tolist() == [66.0, 11.0, 132.0, 33.0, 7.0, lanes, team]
+    assert found.tolist() == [66.0, 11.0, 132.0, 33.0, 7.0, team]
     assert taken.tolist() == [1.0] * 11
 
 
