@@ -79,6 +79,10 @@ class Convention:
         How precisely scores are compared: in float32, scores that are closer are tied.
     integer_grades : bool
         Whether grades are cut to whole numbers first.
+    document_weights : {"none", "gains", "gains and queries"}
+        Use of the weights of documents (``sample_weight``): none; they multiply the gains of DCG
+        and NDCG; or they also multiply the terms of map, and the weight of a query in the mean is
+        the mean weight of its documents, weighted by gain (dcg, ndcg) or relevance.
 
     Examples
     --------
@@ -110,6 +114,7 @@ class Convention:
     mrr_precision: str = "float64"
     score_precision: str = "float64"
     integer_grades: bool = False
+    document_weights: str = "none"
 
     def __post_init__(self) -> None:
         if is_gain_list(self.gain):
@@ -123,6 +128,11 @@ class Convention:
         for number in (self.min_grade, self.err_max):
             if not (isinstance(number, (int, float)) and 0 < number < math.inf):
                 raise UsageError(f"min_grade and err_max must be positive numbers, not {number!r}.")
+
+    @property
+    def weighs_queries(self) -> bool:
+        """Whether the weights of queries are derived from the weights of documents."""
+        return self.document_weights == "gains and queries"
 
     @classmethod
     def preset(cls, name: str) -> Convention:
@@ -197,6 +207,11 @@ CLAUSE_VALUES: dict[str, ClauseValues] = {
     "mrr_precision": {"float64": "float64", "float32": "float32"},
     "score_precision": {"float64": "float64", "float32": "float32"},
     "integer_grades": {False: "no", True: "yes"},
+    "document_weights": {
+        "none": "ignored",
+        "gains": "multiply gains (dcg, ndcg)",
+        "gains and queries": "multiply gains (dcg, ndcg, map); weigh queries",
+    },
 }
 
 ABOUT = {
@@ -220,6 +235,7 @@ ABOUT = {
     "mrr_precision": "precision of 1/rank (mrr)",
     "score_precision": "precision of scores",
     "integer_grades": "grades cut to whole numbers",
+    "document_weights": "document weights",
 }
 
 STANDARD = Convention(name="standard")
@@ -277,6 +293,17 @@ CONVENTIONS = {
         Convention(name="sklearn", gain="linear", one_document=SKIP, map_ties="together"),
         Convention(name="trec_eval", gain="linear", ties="doc_id", score_precision="float32"),
         Convention(name="ranx", gain="linear", ties="file", rbp_gain="linear"),
+        Convention(
+            name="rax",
+            ties="file",
+            precision_denominator="min(k,n)",
+            document_weights="gains",
+        ),
+        Convention(
+            name="tf_ranking",
+            precision_denominator="min(k,n)",
+            document_weights="gains and queries",
+        ),
     )
 }
 
@@ -293,6 +320,8 @@ _DESCRIPTIONS = {
     "sklearn": "scikit-learn's ndcg_score, dcg_score, average_precision_score; mean over ties",
     "trec_eval": "trec_eval and pytrec_eval; ties by document id, descending",
     "ranx": "ranx, whose own order of ties is not defined",
+    "rax": "rax; document weights multiply the gains of DCG and NDCG",
+    "tf_ranking": "TensorFlow Ranking; document weights also determine the weights of queries",
 }
 
 

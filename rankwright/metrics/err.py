@@ -32,7 +32,8 @@ from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
 
 @kernel
-def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):
+def stopping_sums(lo, hi, indptr, stop, ends, divisors, cut, out):
+    """Add up 1 / divisor over ranks, by the probability that the reader stops there."""
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
         alive, total = 1.0, 0.0
@@ -40,13 +41,14 @@ def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):
         while r < last:
             end = ends[r] if len(ends) else r + 1
             if end == r + 1:
-                total += alive * stop[r] / (end - start)  # (1)
+                total += alive * stop[r] / divisors[r - start]  # (1)
                 alive *= 1.0 - stop[r]
             else:
                 depth = min(end, last) - r
                 products = mean_products(stop[r:end], depth)
                 for j in range(1, depth + 1):
-                    total += alive * (products[j - 1] - products[j]) / (r - start + j)  # (2)
+                    stops = products[j - 1] - products[j]
+                    total += alive * stops / divisors[r - start + j - 1]  # (2)
                 alive *= products[depth]
             r = end
         out[q] = total
@@ -73,8 +75,8 @@ class ERR(Metric):
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         stop = self._probabilities(ranked.judged, ranked.grades)
-        cut = self.cut(ranked.judged)
-        ranked.map(_expected_reciprocal_rank, stop, ranked.blocks(mean), cut, out)
+        divisors = np.arange(1.0, len(stop) + 1)
+        ranked.map(stopping_sums, stop, ranked.blocks(mean), divisors, self.cut(ranked.judged), out)
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top <= 0

@@ -170,6 +170,8 @@ class Judged:
         Keep that many documents of each group of a query.
     gains
         The gain of each grade from 0, which then stands for the grade.
+    weighted_gains
+        Replace each grade by its gain of this kind times the weight of the document.
     float32_scores
         Compare scores in single precision.
     retrieved, judged : (n,) bool, optional
@@ -184,6 +186,7 @@ class Judged:
         integer_grades: bool = False,
         max_per_group: int | None = None,
         gains: tuple[float, ...] | None = None,
+        weighted_gains: int | None = None,
         float32_scores: bool = False,
         retrieved: AnyArray | None = None,
         judged: AnyArray | None = None,
@@ -196,7 +199,15 @@ class Judged:
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         if gains is not None:
             self.grades = _gains_of_grades(self.grades, gains)
-        self.keeps_grades = gains is None and max_per_group is None
+        self.unweighted = self.grades
+        if weighted_gains is not None and data.sample_weight is not None:
+            self.unweighted = np.empty(len(data.y))
+            kind, levels = weighted_gains, np.zeros(data.n_queries)
+            map_queries(
+                _gains, data.indptr, self.grades, kind, levels, self.unweighted, n_jobs=n_jobs
+            )
+            self.grades = self.unweighted * data.sample_weight
+        self.keeps_grades = gains is None and weighted_gains is None and max_per_group is None
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
@@ -303,6 +314,20 @@ class Judged:
         out = np.empty(len(grades))
         self.map(_gains, grades, kind, levels, out)
         return out
+
+    def mean_weights(self, relevance: F64) -> F64:
+        """Return the mean weight of each query's documents, weighted by relevance.
+
+        It is 0 if all weights are 0, and NaN if no document with a weight is relevant.
+        """
+        weight, query = self.data.sample_weight, self.data.query_of_row()
+        assert weight is not None, "the convention uses weights only if there are any"
+        n_queries = self.data.n_queries
+        relevance = np.where(weight > 0, relevance, 0.0)
+        total = np.bincount(query, relevance, n_queries)
+        sums = np.bincount(query, relevance * weight, n_queries)
+        means = np.divide(sums, total, out=np.full(n_queries, np.nan), where=total > 0)
+        return np.where(np.bincount(query, weight, n_queries) > 0, means, 0.0)
 
     def map(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for the ranked lists of all queries."""

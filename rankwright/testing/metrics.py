@@ -18,7 +18,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import FunctionMetric, Metric
 from rankwright.metrics.base import metric as metric_named
-from rankwright.metrics.evaluation import Evaluator, evaluate
+from rankwright.metrics.evaluation import Evaluator, evaluate, mean_over_queries
 from rankwright.metrics.ranked import Ranked
 from rankwright.testing.contract import (
     Check,
@@ -76,8 +76,7 @@ def metric_checks(metric: Any) -> list[Check]:
     >>> for check in rw.testing.metric_checks(metric)[:2]:
     ...     check(metric)
     """
-    made = metric_named(metric)
-    ties = [check_mean_over_ties, check_bounds_over_ties, check_rows_of_ties]
+    metric = metric_named(metric)
     checks: list[Check] = [
         check_value,
         check_ideal_order,
@@ -87,7 +86,11 @@ def metric_checks(metric: Any) -> list[Check]:
         check_threads,
         check_selection,
     ]
-    return checks if isinstance(made, FunctionMetric) else [*checks, *ties]
+    if not isinstance(metric, FunctionMetric):
+        checks.append(check_bounds_over_ties)
+        if metric.exact_ties:
+            checks += [check_mean_over_ties, check_rows_of_ties]
+    return checks
 
 
 # --- what the checks share -----------------------------------------------------------------------
@@ -199,9 +202,9 @@ def check_query_weights(metric: Metric) -> None:
     per_query = values_of(metric, data, s)
     require_equal(found(s).per_query["it"], per_query, ("the value of a weighted query", "before"))
     kept = ~np.isnan(per_query)
-    counted = found.counted_weight("it")
-    mean = (counted * per_query)[kept].sum() / weight[kept].sum()
-    require_close(found(s)["it"], mean, ("the mean", "the weighted mean of values"), rtol=1e-12)
+    names = "the summary", f"the weighted {metric.summary} of values"
+    mean = mean_over_queries(metric, per_query[kept], weight[kept], found.weights("it")[1][kept])
+    require_close(found(s)["it"], mean, names, rtol=1e-12)
 
 
 def check_threads(metric: Metric) -> None:

@@ -17,7 +17,7 @@ from rankwright.metrics.convention import (
 
 
 def test_the_presets():
-    tools = "ranklib lightgbm xgboost catboost sklearn trec_eval ranx"
+    tools = "ranklib lightgbm xgboost catboost sklearn trec_eval ranx rax tf_ranking"
     assert list(CONVENTIONS) == ["standard", "letor3", "letor4", "mslr", *tools.split()]
     assert set(descriptions()) == set(CONVENTIONS)
 
