@@ -39,7 +39,7 @@ from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, UsageError, quoted
 from rankwright.metrics.convention import (
-    CLAUSE_VALUES,
+    CLAUSES,
     SKIP,
     STANDARD,
     Convention,
@@ -67,7 +67,7 @@ def _whole(name: str, value: Any) -> None:
 
 
 def _clause(name: str, value: Any) -> None:
-    values = CLAUSE_VALUES[name]
+    values = CLAUSES[name][1]
     assert not callable(values), "a clause with listed values"
     if value not in list(values):  # a list: the value may have no hash
         raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {value}.")

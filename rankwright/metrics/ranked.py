@@ -31,8 +31,6 @@ from rankwright.errors import DataError
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
 SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
-_LEVELS = 32  # grades that are whole and below this are sorted by counting
-_MANY = 100_000  # documents from which counting is worth a kernel of its own
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -77,30 +75,6 @@ def _gains(lo, hi, indptr, grades, kind, level, out):
     for q in range(lo, hi):
         for r in range(indptr[q], indptr[q + 1]):
             out[r] = gain_of(grades[r], kind, level[q])
-
-
-@kernel
-def _sort_by_counting(lo, hi, indptr, y, out):
-    """Grades of each query from the highest to the lowest."""
-    count = np.zeros(_LEVELS, np.int64)
-    for q in range(lo, hi):
-        for i in range(indptr[q], indptr[q + 1]):
-            count[np.int64(y[i])] += 1
-        r = indptr[q]
-        for grade in range(_LEVELS - 1, -1, -1):
-            if count[grade]:
-                out[r : r + count[grade]] = grade
-                r += count[grade]
-                count[grade] = 0
-
-
-@kernel
-def _count_relevant(lo, hi, indptr, ideal, min_grade, out):
-    for q in range(lo, hi):
-        r = indptr[q]
-        while r < indptr[q + 1] and ideal[r] >= min_grade:
-            r += 1
-        out[q] = r - indptr[q]
 
 
 @kernel
@@ -223,9 +197,9 @@ class Judged:
         """Return the retrieved documents of a ranking under the limit per group, and boundaries."""
         if self.retrieved is None:
             return self._limited(order, self.data.indptr)
-        kept = self.retrieved[order]
-        indptr = np.concatenate(([0], np.cumsum(kept)))[self.data.indptr]
-        return self._limited(order[kept], indptr)
+        is_listed = self.retrieved[order]
+        indptr = np.append(0, np.cumsum(_counts(is_listed, self.data.indptr)))
+        return self._limited(order[is_listed], indptr)
 
     def _limited(self, order: I64, indptr: I64) -> tuple[I64, I64]:
         if self._group is None or self.max_per_group is None:
@@ -236,11 +210,6 @@ class Judged:
     def ideal(self) -> F64:
         """Grades of the best list under the limit per group, query after query."""
         y, indptr = self.grades, self.data.indptr
-        many = len(y) >= _MANY and self._group is None
-        if many and y.max() < _LEVELS and (y == np.trunc(y)).all():
-            out = np.empty(len(y))
-            map_queries(_sort_by_counting, indptr, y, out, n_jobs=self.n_jobs)
-            return out
         return y[self._limited(ranking(y, indptr, n_jobs=self.n_jobs), indptr)[0]]
 
     @cached_property
@@ -287,12 +256,10 @@ class Judged:
         """Return R, the number of relevant documents in the best list of each query."""
 
         def count() -> F64:
-            out = np.empty(len(self.sizes))
-            self.map_best(_count_relevant, self.ideal, float(min_grade), out)
-            return out
+            return _counts(self.ideal >= min_grade, self.best_indptr).astype(np.float64)
 
-        found: F64 = self.once(("relevant", min_grade), count)
-        return found
+        counts: F64 = self.once(("relevant", min_grade), count)
+        return counts
 
     def ideal_of_ranks(self) -> F64:
         """Return the grades of the best lists, each cut to the length of the ranked one."""
@@ -305,8 +272,8 @@ class Judged:
         """Return how many documents of each query were judged and are not relevant."""
         if self.judged is None:
             return self.best_sizes - self.relevant(min_grade)
-        others = np.concatenate(([0], np.cumsum(self.judged & (self.grades < min_grade))))
-        return np.diff(others[self.data.indptr]).astype(np.float64)
+        others = self.judged & (self.grades < min_grade)
+        return _counts(others, self.data.indptr).astype(np.float64)
 
     def gains(self, grades: F64, kind: int, level: float | F64) -> F64:
         """Return what documents earn whose grades come in ranked lists, query after query."""
@@ -336,6 +303,12 @@ class Judged:
     def map_best(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for the best lists of all queries."""
         map_queries(function, self.best_indptr, *args, n_jobs=self.n_jobs)
+
+
+def _counts(mask: AnyArray, indptr: I64) -> I64:
+    """Return the number of rows of each query in the mask."""
+    counts: I64 = np.diff(np.append(0, np.cumsum(mask))[indptr])
+    return counts
 
 
 def _gains_of_grades(grades: F64, gains: tuple[float, ...]) -> F64:

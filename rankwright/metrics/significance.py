@@ -25,7 +25,7 @@ be if these were the bounds of the metric.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,33 +242,41 @@ def _standard_errors(residuals: F64, w: F64) -> F64:
 
 
 def holm(p_values: Sequence[float] | Mapping[str, float]) -> Any:
-    """Adjust p-values of several tests by Holm's step-down rule; the same shape comes back.
+    """Return p-values of several tests adjusted by Holm's step-down rule, in the same shape.
 
-    The i-th smallest of m is multiplied with m - i + 1, and none is smaller than the one before.
+    The i-th smallest of m is multiplied by m - i + 1, and none is smaller than the one before.
     """
-    if isinstance(p_values, Mapping):
-        return dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted.tolist()
+
+    def step_down(p: F64) -> F64:
+        return np.maximum.accumulate(p * np.arange(len(p), 0, -1))
+
+    return _adjusted(p_values, step_down)
 
 
 def benjamini_hochberg(p_values: Sequence[float] | Mapping[str, float]) -> Any:
-    """Adjust p-values of several tests by Benjamini and Hochberg's step-up rule.
+    """Return p-values of several tests adjusted by the rule of Benjamini and Hochberg.
 
-    The i-th smallest of m is multiplied with m / i, and none is larger than the one after: where
-    those of at most q are called significant, a share q of these is expected to be false.
+    The i-th smallest of m is multiplied by m / i, and none is larger than the one after. If all
+    tests with an adjusted value of at most q are called significant, an expected share q of them
+    is false.
     """
+
+    def step_up(p: F64) -> F64:
+        stepped = p * len(p) / np.arange(1, len(p) + 1)
+        return np.minimum.accumulate(stepped[::-1])[::-1]
+
+    return _adjusted(p_values, step_up)
+
+
+def _adjusted(p_values: Sequence[float] | Mapping[str, float], rule: Callable[[F64], F64]) -> Any:
+    """Return p-values adjusted by a rule for ascending values, in the same shape."""
     if isinstance(p_values, Mapping):
-        return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+        adjusted_values = _adjusted(list(p_values.values()), rule)
+        return dict(zip(p_values, adjusted_values, strict=True))
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
+    adjusted[order] = np.minimum(rule(p[order]), 1.0)
     return adjusted.tolist()
 
 

@@ -337,7 +337,7 @@ def test_grades_up_to_31_and_metrics_without_exponential_gains_are_not_warned_ab
 def test_the_result_is_a_mapping_that_shows_its_convention():
     found = evaluate(lists([1, 0], [0, 0]), [1, 0, 1, 1], "NDCG@10,map", convention="ranklib")
     assert dict(found) == {"NDCG@10": 0.5, "map": 0.5}
-    assert found.convention is Convention.preset("ranklib")
+    assert found.convention is Convention.named("ranklib")
     assert repr(found).splitlines() == [
         "Evaluation (convention ranklib, 2 queries, 1 empty, 0 with ties that matter)",
         "  NDCG@10  0.5000",
