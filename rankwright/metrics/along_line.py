@@ -6,14 +6,14 @@ When the weight of a feature changes by t, every score moves along a line,
 
 and the ranking of a query changes only when two of its lines cross. A metric is therefore a step
 function of t, and so is the mean over queries. `MetricLine.pieces` computes it for metrics that are
-sums over ranks of a weight by rank times a gain by document: ndcg, dcg, p, recall and others. It
+sums over ranks of a weight by rank times a gain by document: ndcg, dcg, p, recall and so on. It
 follows the first ranks of each query from one end of the range to the other. The next crossing is
-between two neighbours of the k ranks that count, or between the last of them and a document below.
+between two neighbours of the k ranks that count, or between the last one and a document below.
 The metric then changes by (w_r - w_{r+1}) times the difference of the gains. A crossing costs O(k),
 and O(n) if the last of the k ranks gets another document; crossings further down are ignored. The
 changes of all queries, sorted by t, are the steps of the mean.
 
-Documents on the same line are tied for every t. Each of them has the mean gain of these documents,
+Documents on the same line are tied for every t. Each has the mean gain of these documents,
 which gives the mean of the metric over their orders.
 """
 
@@ -94,7 +94,7 @@ def _meeting(a, x, above, below):
 
 @kernel
 def _challenger(a, x, last, out_a, out_x):
-    """Return the first document of those below that overtakes ``last``, and the time."""
+    """Return the first document below that overtakes ``last``, and the time."""
     place, lead, speed = -1, 1.0, 0.0  # the time is lead / speed; products avoid the division
     for i in range(len(out_a)):
         faster = out_x[i] - x[last]
@@ -177,7 +177,7 @@ class Pieces:
 class MetricLine:
     """The weighted mean of a metric over queries, for scores and along lines of scores.
 
-    A higher value is better: the sign of metrics for which lower is better is changed. Ties count
+    A higher value is better: metrics that are better if lower change their sign. Ties count
     as the mean over their orders.
     """
 
@@ -218,7 +218,7 @@ class MetricLine:
 
     @cached_property
     def depth(self) -> float:
-        """Mean number of ranks for which a document competes, which determines the time."""
+        """Mean over documents of the number of ranks that count in their query."""
         if self._form is None:
             return np.inf
         sizes = self._data.sizes

@@ -2,13 +2,13 @@
 
 A metric is a frozen value, and its ``repr`` is its name: ``ndcg@10``, ``err(max=5)@10``,
 ``p(min_grade=2)@5``, ``ndcg(gain=linear,max_per_group=2)@5``, or ``ndcg(gain=0:1:3:7)@10`` with the
-gain of each grade. Parameters that the name leaves open come from the convention.
+gain of each grade. The convention sets all other parameters.
 
 **Empty queries.** A query is empty for a metric if no order of its documents can earn anything: no
 document with a gain, no relevant document, or, for metrics over pairs, no two documents to put in
 order. Queries without documents are always empty. `Metric.values` sets their values: metrics that
 divide by the best possible value get the convention's ``empty``, metrics over pairs omit the query,
-and all others are 0. Under ``empty="skip"`` every metric omits the query. NaN marks an omitted
+and the rest is 0. Under ``empty="skip"`` every metric omits the query. NaN marks an omitted
 query.
 
 **Tied scores.** ``ties=mean``, the rule of the standard convention, is the mean of the metric over
@@ -132,7 +132,7 @@ class Metric(ABC):
     takes_k: ClassVar[bool] = True
     maximise: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)  # lowest and highest possible value
-    when_empty: ClassVar[str] = "zero"  # "convention": as its clause says; SKIP: omit the query
+    when_empty: ClassVar[str] = "zero"  # "convention": see its clause; SKIP: omit the query
     takes_limit: ClassVar[bool] = True  # accepts max_per_group
     takes_runs: ClassVar[bool] = True  # is defined if some documents have no score
     exact_ties: ClassVar[bool] = True  # the mean over orders of ties has a closed form
@@ -263,13 +263,13 @@ class Metric(ABC):
         return nothing, np.full(len(nothing), self.value_when_empty())
 
     def _mean_of_sampled_orders(self, ranked: Ranked, out: F64) -> None:
-        first, *others = ranked.sampled_orders()
+        first, *orders = ranked.sampled_orders()
         self.compute(first, False, out)
         change, value = np.zeros(len(out)), np.empty(len(out))
-        for order in others:
+        for order in orders:
             self.compute(order, False, value)
             change += value - out
-        out += change / (1 + len(others))
+        out += change / (1 + len(orders))
 
     def value_when_empty(self) -> float:
         """Return the value of an empty query."""
@@ -287,7 +287,7 @@ class Metric(ABC):
         return weight
 
     def relevance(self, judged: Judged) -> F64:
-        """Return the relevance of each row, by which query weights are means of its weights."""
+        """Return the relevance of each row, its weight in the derived weight of its query."""
         relevant: F64 = (judged.data.y >= self.setting("min_grade")).astype(np.float64)
         return relevant
 
@@ -338,7 +338,7 @@ class PositionMetric(Metric):
 
     This is the form <a(pi), b(y)> of DORM (`le2007dorm`). Subclasses define gain, weights and
     scale. In the mean over the orders of ties, the mean gain of the tied documents replaces the
-    gain of each, because every one of them has each of their ranks in the same number of orders.
+    gain of each, because each document has each rank of its block in the same number of orders.
     """
 
     @abstractmethod
@@ -435,7 +435,7 @@ def checked_scores(s: Any, data: RankingData, *, caller_order: bool = False) -> 
 
 
 def check_exp2_gains(highest: float, advice: str = "") -> None:
-    """Raise if 2^highest overflows, and warn if such gains let a few documents outweigh all others.
+    """Raise if 2^highest overflows, and warn if such gains let a few documents dominate.
 
     ``advice`` names an alternative to other grades, for the error.
     """
@@ -451,7 +451,7 @@ def warn_of_huge_gains(highest: float, gains: str) -> None:
     """Warn if the highest grade is so high that exponential gains let few documents decide."""
     if highest > HIGHEST_EXP2_GRADE:
         warnings.warn(
-            f"the highest grade is {highest:g}: with {gains} a few documents outweigh all others. "
+            f"the highest grade is {highest:g}: with {gains} a few documents outweigh the rest. "
             "If grades are counts, map them to a few grades, or use linear gains, as in "
             "metric='ndcg(gain=linear)@10'.",
             stacklevel=1,  # one place, so that Python shows it once
@@ -462,7 +462,7 @@ def warn_of_huge_gains(highest: float, gains: str) -> None:
 
 
 def cutoff(digits: str) -> int:
-    """Return the cut-off in the name of a metric; `Metric` refuses one that is out of range."""
+    """Return the cut-off in the name of a metric; `Metric` checks its range."""
     return int(digits) if len(digits) < 19 else _MOST_RANKS + 1  # int() refuses 5,000 digits
 
 
@@ -481,7 +481,7 @@ def _value(text: str) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, tuple):
-        return ":".join(repr(int(one) if one == int(one) else one) for one in value)
+        return ":".join(repr(int(gain) if gain == int(gain) else gain) for gain in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -767,7 +767,7 @@ def _parsed(name: str, convention: Convention) -> Iterator[tuple[str, Metric]]:
     if last - first >= _MOST_CUTOFFS:
         raise UsageError(
             f"{quoted(name)} is a range of more than {_MOST_CUTOFFS:,} cut-offs; name only the "
-            "ones that you need, as in ndcg@1:5,ndcg@10."
+            "cut-offs that you need, as in ndcg@1:5,ndcg@10."
         )
     head = name.partition("@")[0]
     for k in range(first, last + 1):

@@ -1,8 +1,8 @@
-"""Conventions: named sets of the definitions in which tools differ.
+"""Conventions: named sets of the definitions that differ between tools.
 
-Two tools that both print "NDCG@10" can differ in a dozen clauses. A `Convention` has all of them.
-`CONVENTIONS` has the presets, each of which reproduces the values of the tool with its name, and
-`differences` lists the clauses in which two conventions differ.
+Two tools that both print "NDCG@10" can differ in a dozen clauses. A `Convention` has a value for
+each. `CONVENTIONS` has the presets, which reproduce the values of the tools with their names.
+`differences` lists the clauses that differ between two conventions.
 
 *k* is the cut-off and *n* the length of the list. A document is *relevant* if its grade is at least
 ``min_grade``, and *R* is the number of relevant documents. A query is *empty* for a metric if no
@@ -25,7 +25,7 @@ SKIP = "skip"
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """Definitions that metrics share; the defaults are those of ``standard``.
+    """Definitions that metrics share; the default is ``standard``.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Convention:
         The same for map; None uses ``empty``.
     empty_unweighted : bool
         If queries have weights, add the value of an empty query to the sum of NDCG with weight 1,
-        and use its own weight only in the divisor.
+        and use its weight only in the divisor.
     one_document : {"keep", "skip"}
         Whether NDCG omits lists of one document.
     ties : {"mean", "file", "reverse", "doc_id", "worst", "best"}
@@ -55,7 +55,7 @@ class Convention:
         (`rankwright.metrics.base.Metric.for_selection`).
     map_ties : {"order", "together"}
         Whether map ranks tied documents in the order of ``ties``, or all at once, with the
-        precision after the last of them.
+        precision after the last tied document.
     min_grade : float
         Lowest grade of a relevant document.
     precision_denominator : {"k", "min(k,n)"}
@@ -77,7 +77,7 @@ class Convention:
     mrr_precision : {"float64", "float32"}
         Precision of reciprocal ranks.
     score_precision : {"float64", "float32"}
-        Precision in which scores are compared. In float32, more scores are tied.
+        Precision for comparing scores. In float32, more scores are tied.
     integer_grades : bool
         Whether grades are truncated to whole numbers first.
     document_weights : {"none", "gains", "gains and queries"}
@@ -314,7 +314,7 @@ def descriptions() -> dict[str, str]:
 
 
 def differences(a: Convention, b: Convention) -> list[str]:
-    """Return one sentence for each clause in which two conventions differ.
+    """Return one sentence for each clause that differs between two conventions.
 
     Examples
     --------

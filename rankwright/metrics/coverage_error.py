@@ -4,7 +4,7 @@
 
 (`tsoumakas2010multilabel`), as in scikit-learn: 0 without a relevant document. Equal scores are
 part of the definition under every convention. In the mean over the orders of ties, the last
-relevant document of a block of t documents, m of them relevant, has the mean place
+relevant document of a block of t documents, with m relevant documents has the mean place
 
     m (t + 1) / (m + 1)                                                                          (2)
 

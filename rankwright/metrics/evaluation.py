@@ -64,10 +64,10 @@ def evaluate(
 
     Parameters
     ----------
-    data : array-like (n,), RankingData or (X, y, qid)
-        Grades, 0 or more, a higher one is better; or a tuple like ``eval_set`` of a ranker.
+    data : array-like (n,) or RankingData
+        Grades, 0 or more, a higher one is better.
     scores : array-like (n,)
-        One score per row, higher is better; for `RankingData` in its own order of rows. A torch
+        One score per row, higher is better; for `RankingData` in the order of its rows. A torch
         tensor on a GPU is copied to the CPU. A document with the score ``-inf`` is ranked last and
         counts as retrieved; if ``-inf`` marks documents that were not retrieved, use
         ``Evaluator(data, metrics, retrieved=scores > -np.inf)(scores)`` or `evaluate_run`.
@@ -110,8 +110,8 @@ def evaluate(
 class Evaluator:
     """Metrics of one data set, for many score vectors.
 
-    Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
-    `rankwright.metrics.ranked.Judged`. Call it with scores.
+    The parameters are as for `evaluate` and, ``retrieved`` and ``judged``, for
+    `rankwright.metrics.ranked.Judged`. Call the object with scores.
 
     Examples
     --------
@@ -236,8 +236,8 @@ def mean_over_queries(metric: Metric, values: F64, weight: F64, weight_in_sum: F
     values
         The value of each query.
     weight, weight_in_sum
-        The weight of each query in the divisor and in the sum; see `Evaluator.weights`. NaN stands
-        for the mean of the weights above 0.
+        The weight of each query in the divisor and in the sum; see `Evaluator.weights`. NaN means
+        the mean of the weights above 0.
     """
     if np.isnan(weight).any():
         usual = weight[weight > 0].mean() if (weight > 0).any() else 1.0
@@ -271,14 +271,14 @@ class Evaluation(Mapping[str, float]):
         Value of each query; NaN if the query is omitted from the mean.
     convention : Convention
     qid : (Q,) array
-        The query ids in the order of ``per_query``, which is that of first appearance.
+        The query ids in the order of ``per_query``: by first appearance.
     n_queries : int
     empty_queries : int
-        Number of queries in which every document has grade 0; of a run, the number of queries
-        without a relevant document.
+        Number of queries with only documents of grade 0; of a run, the number of queries without
+        a relevant document.
     tie_queries : int
-        Number of queries in which documents of different grade have equal scores, so that the
-        value depends on the convention's rule for ties.
+        Number of queries with equal scores of documents of different grade, so that the value
+        depends on the convention's rule for ties.
     left_out : dict
         The queries of a run that are not evaluated, each with the reason.
 
@@ -376,7 +376,7 @@ _USE = "evaluate(y, scores, metrics, qid=qid)"
 def _evaluated_data(data: Any, scores: Any, columns: Mapping[str, Any]) -> tuple[RankingData, F64]:
     """Return the grades as ranking data, and the scores in the order of its rows.
 
-    ``columns`` has the other arguments on rows and queries by name, None for those not passed.
+    ``columns`` has the other arguments on rows and queries by name; None if not passed.
     """
     for place, argument in (("first argument", data), ("scores argument", scores)):
         if callable(getattr(argument, "predict", None)):
@@ -387,8 +387,6 @@ def _evaluated_data(data: Any, scores: Any, columns: Mapping[str, Any]) -> tuple
     if isinstance(data, RankingData):
         refuse_second_columns(**columns)
         return data, checked_scores(scores, data)
-    if isinstance(data, tuple) and any(np.ndim(part) for part in data):
-        data, columns = _grades_of_tuple(data, columns)
     names = frame_columns(data)
     if names is not None:
         raise UsageError(f"the first argument is a frame; write {_call_with_columns(names)}.")
@@ -400,7 +398,7 @@ def _evaluated_data(data: Any, scores: Any, columns: Mapping[str, Any]) -> tuple
     refuse_other_index(data, "y", scores=scores, **columns)
     y = _grades(data)
     if len(y) == 0:
-        raise DataError("there is no row to evaluate.")
+        raise DataError("there are no rows to evaluate.")
     if columns["qid"] is None and columns["group_sizes"] is None:
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=...",
@@ -419,27 +417,14 @@ def _call_with_columns(names: list[str]) -> str:
     return f"evaluate({y}, {scores}, metrics, qid={qid})"
 
 
-def _grades_of_tuple(
-    data: tuple[Any, ...], columns: Mapping[str, Any]
-) -> tuple[Any, Mapping[str, Any]]:
-    """Return the grades of (X, y, qid), and the columns with its qid."""
-    if len(data) != 3:
-        raise UsageError(
-            f"the first argument is a tuple of {len(data)} parts; pass (X, y, qid), or the grades: "
-            f"{_USE}."
-        )
-    for name in ("qid", "group_sizes"):
-        if columns[name] is not None:
-            raise UsageError(f"the first argument (X, y, qid) has the queries; omit {name}=....")
-    return data[1], {**columns, "qid": data[2]}
-
-
 def _grades(y: Any) -> AnyArray:
-    """Return grades as a one-dimensional array, or raise an error that says what they are."""
+    """Return grades as a one-dimensional array, or raise an error that describes them."""
     if isinstance(y, str | PathLike):
         raise UsageError(f"the first argument is a text ({y}); read a file with rankwright.load.")
     if y is None:
         raise UsageError(f"the grades are None; write {_USE}.")
+    if isinstance(y, tuple) and any(np.ndim(part) for part in y):
+        raise UsageError(f"the first argument is a tuple of {len(y)} arrays; write {_USE}.")
     refuse_masked(y, "y")
     try:
         array = np.asarray(y)
@@ -472,7 +457,7 @@ def evaluate_run(
 ) -> Evaluation:
     """Return the mean of each metric of a run over its judged queries, and the values per query.
 
-    The results are those of trec_eval. A document of a query can be
+    The results are the same as of trec_eval. A document of a query can be
 
     - retrieved and judged: ranked with its grade;
     - judged, but not retrieved: part of the best possible list of NDCG and of the number of
@@ -499,8 +484,8 @@ def evaluate_run(
         As for `evaluate`; names of trec_eval and ir_measures, such as ``ndcg_cut_10`` and
         ``nDCG@10``, are accepted.
     convention : str or Convention
-        Values of the parameters that the names of the metrics leave open; by default those of
-        trec_eval.
+        Values of the parameters that the names of the metrics leave open; by default the
+        ``trec_eval`` convention.
     complete : bool
         Include every query that has judgments, like ``trec_eval -c``. An empty run then gives 0
         for each judged query, and empty judgments give NaN, as in ir_measures.
@@ -510,7 +495,7 @@ def evaluate_run(
 
     See Also
     --------
-    evaluate : for data in which every document has a grade and a score.
+    evaluate : for data with a grade and a score for every document.
 
     Examples
     --------
@@ -528,8 +513,8 @@ def evaluate_run(
     for name, metric in named.items():
         if not metric.takes_runs:
             raise UsageError(
-                f"{name} compares the scores of all documents, but a run has only those of "
-                "retrieved documents; use evaluate with a score for every document."
+                f"{name} compares the scores of all documents, but a run only has scores "
+                "of retrieved documents; use evaluate with a score for every document."
             )
     subtopics = None
     if any(metric.takes_subtopics for metric in named.values()):

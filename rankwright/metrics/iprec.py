@@ -5,7 +5,7 @@
 with f(x) the rank of the relevant document with the number floor(x R + 0.9), as in trec_eval 9, and
 R the number of relevant documents. The value is 0 if the list does not reach the level. Without
 ``recall`` the metric is the mean over the levels 0, 0.1, ..., 1, the 11-point average precision
-(section 8.4 of `manning2008ir`). The mean over the orders of ties is taken over sampled orders.
+(section 8.4 of `manning2008ir`). The mean over the orders of ties uses sampled orders.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from rankwright.metrics.ranked import Ranked
 def _interpolated_precision(lo, hi, indptr, g, min_grade, levels, relevant, out):
     for q in range(lo, hi):
         start, end = indptr[q], indptr[q + 1]
-        seen = 0
+        hits = 0
         for r in range(start, end):
-            seen += g[r] >= min_grade
+            hits += g[r] >= min_grade
         total, best = 0.0, 0.0
         level = len(levels) - 1
         needed = np.int64(levels[level] * relevant[q] + 0.9)
         for r in range(end - 1, start - 1, -1):
-            best = max(best, seen / (r + 1 - start))
+            best = max(best, hits / (r + 1 - start))
             if g[r] >= min_grade:
-                while level >= 0 and needed >= seen:
-                    if needed == seen:
+                while level >= 0 and needed >= hits:
+                    if needed == hits:
                         total += best  # (1)
                     level -= 1
                     needed = np.int64(levels[level] * relevant[q] + 0.9)
-                seen -= 1
+                hits -= 1
         out[q] = (total + best * (level + 1)) / len(levels)  # levels that need no document
 
 

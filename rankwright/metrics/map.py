@@ -9,7 +9,8 @@ of them relevant, contributes
 
     (m/t) (C_c + 1 + (j - 1)(m - 1)/(t - 1)) / r                                                 (2)
 
-Taken together, as scikit-learn does, the block contributes m C_{c + t} / (c + t).
+If tied documents are ranked together, as in scikit-learn, the block contributes
+m C_{c + t} / (c + t).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from rankwright.metrics.swap import MAP_SWAP, SwapForm
 def _average_precision(lo, hi, indptr, g, w, ends, together, min_grade, cut, out):
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
-        seen = total = 0.0
+        hits = total = 0.0
         r = start
         while r < last:
             end = ends[r] if len(ends) else r + 1
@@ -44,15 +45,15 @@ def _average_precision(lo, hi, indptr, g, w, ends, together, min_grade, cut, out
                     relevant += 1
                     weight += w[i]
             if relevant == 1 and end == r + 1:
-                total += weight * (seen + 1.0) / (end - start)  # (1)
+                total += weight * (hits + 1.0) / (end - start)  # (1)
             elif relevant and together:
                 share = (min(end, last) - r) / (end - r)
-                total += share * weight * (seen + relevant) / (end - start)
+                total += share * weight * (hits + relevant) / (end - start)
             elif relevant:
                 slope = (relevant - 1) / (end - r - 1)
                 for i in range(r, min(end, last)):
-                    total += weight / (end - r) * (seen + 1.0 + (i - r) * slope) / (i + 1 - start)
-            seen += relevant
+                    total += weight / (end - r) * (hits + 1.0 + (i - r) * slope) / (i + 1 - start)
+            hits += relevant
             r = end
         out[q] = total
 
@@ -94,7 +95,7 @@ class MAP(RelevanceMetric):
         out /= self._divisor(ranked.judged)
 
     def swap_form(self, data: RankingData) -> SwapForm:
-        """Return what it takes to know the effect of swapping two documents."""
+        """Return the data from which kernels compute the effect of swapping two documents."""
         judged = self.judge(data)
         if self._is_weighted(judged):
             raise IncompatibleError(

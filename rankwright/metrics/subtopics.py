@@ -13,7 +13,7 @@ otherwise 0. The gain of a rank falls with the number of documents above it on t
 
 (`clarke2008novelty`, `chapelle2011intent`, `agrawal2009diversifying`). As in TREC's program
 ndeval, T counts the subtopics with a relevant document, and the best list of (2) is built greedily:
-the document with the largest gain comes next. Of documents with equal gains, it is the one with the
+the document with the largest gain is next. Of documents with equal gains, it is the one with the
 highest id, or without ids the last row. Other lists can be slightly better than the greedy one.
 
 The ``group`` of the data, a matrix of shape (n, topics), has the subtopics of each document: it is
@@ -21,7 +21,7 @@ relevant to a subtopic if its entry is above 0 and its grade is relevant. `rankw
 reads them from TREC's diversity judgments. Without ``group`` a query has one subtopic. For one
 subtopic, alpha G(r) is the probability that the reader of ERR stops at rank r if a relevant
 document stops them with probability alpha. So the kernel of ERR computes (2) and (3), and their
-means over the orders of ties. The worst and the best order of ties are those by grade.
+means over the orders of ties. The worst and the best order of ties are by grade.
 """
 
 from __future__ import annotations

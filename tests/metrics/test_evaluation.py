@@ -501,14 +501,6 @@ class MeanRanker:
         return np.mean(X, axis=1)
 
 
-def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
-    expected = evaluate(Y, SCORES, "ndcg@1,map", qid=QID)
-    for X in (np.zeros((6, 2)), pd.DataFrame({"a": Y})):
-        found = evaluate((X, Y, QID), SCORES, "ndcg@1,map")
-        assert dict(found) == dict(expected)
-        assert found.qid.tolist() == expected.qid.tolist()
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -520,8 +512,8 @@ def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
         (([2, 0, 1, -1, 1, 0], SCORES, "map"), r"grades must be .* row 3 \(query a\) has -1"),
         ((["good"] * 6, SCORES, "map"), "y must be numbers; row 0 holds 'good'"),
         ((Y, ["good"] * 6, "map"), "scores must be numbers"),
-        (((Y, QID), SCORES, "map"), "is a tuple of 2 parts; pass"),
-        ((([[1]], Y, QID), SCORES, "map"), r"\(X, y, qid\) has the queries; omit qid"),
+        (((Y, QID), SCORES, "map"), "is a tuple of 2 arrays; write evaluate"),
+        ((([[1]], Y, QID), SCORES, "map"), "is a tuple of 3 arrays; write evaluate"),
         (
             (MeanRanker(), SCORES, "map"),
             "the first argument is a MeanRanker; pass its predictions",
@@ -533,7 +525,7 @@ def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
         ((None, SCORES, "map"), "the grades are None"),
         ((7, SCORES, "map"), "the grades are int, not an array"),
         ((Y, "score", "map"), "scores is a text, 'score'; pass an array with a value for each"),
-        (([], [], "map"), "there is no row to evaluate"),
+        (([], [], "map"), "there are no rows to evaluate"),
         ((Y, SCORES, QID), "'b' is not the name of a measure|there is no metric 'b'"),
         ((Y, SCORES, [1, 2]), "a metric is a name, a Metric or a function .* not 1"),
     ],
