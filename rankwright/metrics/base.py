@@ -451,7 +451,7 @@ def warn_of_huge_gains(highest: float, gains: str) -> None:
     """Warn if the highest grade is so high that exponential gains let few documents decide."""
     if highest > HIGHEST_EXP2_GRADE:
         warnings.warn(
-            f"the highest grade is {highest:g}: with {gains} a few documents outweigh the rest. "
+            f"the highest grade is {highest:g}: with {gains} a few documents outweigh all others. "
             "If grades are counts, map them to a few grades, or use linear gains, as in "
             "metric='ndcg(gain=linear)@10'.",
             stacklevel=1,  # one place, so that Python shows it once

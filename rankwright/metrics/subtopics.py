@@ -17,9 +17,11 @@ the document with the largest gain is next. Of documents with equal gains, it is
 highest id, or without ids the last row. Other lists can be slightly better than the greedy one.
 
 The ``group`` of the data, a matrix of shape (n, topics), has the subtopics of each document: it is
-relevant to a subtopic if its entry is above 0 and its grade is relevant. `rankwright.evaluate_run`
-reads them from TREC's diversity judgments. Without ``group`` a query has one subtopic. For one
-subtopic, alpha G(r) is the probability that the reader of ERR stops at rank r if a relevant
+relevant to a subtopic if its entry is above 0 and its grade is relevant. A ``group`` with one value
+per document is the subtopic of the document, and without ``group`` a query has one subtopic.
+`rankwright.evaluate_run` reads the subtopics from TREC's diversity judgments.
+
+For one subtopic, alpha G(r) is the probability that the reader of ERR stops at rank r if a relevant
 document stops them with probability alpha. So the kernel of ERR computes (2) and (3), and their
 means over the orders of ties. The worst and the best order of ties are by grade.
 """
@@ -35,7 +37,6 @@ import numpy as np
 from rankwright.core.jit import kernel
 from rankwright.core.parallel import map_queries
 from rankwright.core.types import F64, AnyArray
-from rankwright.errors import DataError
 from rankwright.metrics.base import Metric, number_between
 from rankwright.metrics.err import stopping_sums
 from rankwright.metrics.p import Precision
@@ -80,12 +81,15 @@ def covered_subtopics(judged: Judged, min_grade: float) -> AnyArray:
     group, relevant = judged.data.group, judged.grades >= min_grade
     if group is None:
         return relevant[:, None]
-    if group.ndim != 2:
-        raise DataError(
-            "metrics of subtopics need the subtopics of each document: build the data with group= "
-            "a matrix of shape (n, topics), not with one group for each document."
-        )
-    return (group > 0) & relevant[:, None]
+    if group.ndim == 2:
+        return (group > 0) & relevant[:, None]
+    query, code = judged.data.query_of_row(), judged.data.group_codes()
+    n_codes = int(code.max(initial=0)) + 1
+    pairs, number = np.unique(query * n_codes + code, return_inverse=True)
+    topic = number - np.searchsorted(pairs, query * n_codes)  # from 0 in each query
+    covers = np.zeros((len(topic), int(topic.max(initial=0)) + 1), np.bool_)
+    covers[np.arange(len(topic)), topic] = relevant
+    return covers
 
 
 def n_subtopics(judged: Judged, covers: AnyArray) -> F64:

@@ -59,8 +59,17 @@ def test_without_topics_a_query_has_one_and_topics_count_only_for_relevant_docum
     topics = [[1, 1], [1, 0], [0, 1]]
     found = evaluate([1, 0, 1], [3, 2, 1], "p_ia@2", group_sizes=[3], group=topics)
     assert found["p_ia@2"] == (1 + 1) / (2 * 2)  # the second document is not relevant
-    with pytest.raises(DataError, match="group= a matrix of shape"):
-        evaluate([1, 0], [2, 1], "err_ia", group_sizes=[2], group=["host", "other"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_group_for_each_document_is_its_subtopic(name):
+    rng = np.random.default_rng(0)
+    y, host, scores = rng.integers(0, 2, 20), rng.integers(0, 4, 20), rng.permutation(20)
+    by_host, by_matrix = (
+        evaluate(y, scores, name, group_sizes=[9, 0, 4, 7], group=group).per_query[name]
+        for group in (host, host[:, None] == np.arange(4))
+    )
+    np.testing.assert_allclose(by_host, by_matrix, rtol=1e-12)
 
 
 # --- diversity judgments: values of ndeval, by pyndeval 0.0.8, computed once and copied ----------
