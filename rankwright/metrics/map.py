@@ -89,7 +89,9 @@ class MAP(RelevanceMetric):
         together = self.own_ties and not mean
         blocks = ranked.blocks(mean or together)
         min_grade, cut = float(self.setting("min_grade")), self.cut(ranked.judged)
-        weight = self._document_weight(ranked.judged)[ranked.order]
+        weight = self._document_weight(ranked.judged)
+        if self._is_weighted(ranked.judged):  # otherwise all weights are 1, in any order
+            weight = weight[ranked.order]
         args = ranked.grades, weight, blocks, together, min_grade, cut
         ranked.map(_average_precision, *args, out)
         out /= self._divisor(ranked.judged)
