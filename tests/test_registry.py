@@ -74,9 +74,15 @@ def test_a_loss_has_one_name_as_key_and_class():
 
 
 SHARED_FILES = {
+    "alpha_ndcg": "subtopics",
     "classifier": "pointwise",
+    "err_ia": "subtopics",
     "forest": "bagged_trees",
     "least_squares": "pointwise",
+    "num_rel": "counts",
+    "num_rel_ret": "counts",
+    "num_ret": "counts",
+    "p_ia": "subtopics",
     "passive_aggressive": "perceptron",
     "prank": "perceptron",
 }

@@ -151,11 +151,17 @@ def _of_run(
     run: Path, qrels: Path | None, metrics: str, conventions: list[str], of_run: dict[str, Any]
 ) -> dict[str, Evaluation]:
     """Return the evaluation of a run under each convention."""
+    from rankwright.data.judgments import read_subtopics
     from rankwright.data.trec import read_qrels, read_run
+    from rankwright.metrics.base import named_metrics
     from rankwright.metrics.evaluation import evaluate_run
 
     allow_empty = of_run["complete"]
-    files = read_run(run, allow_empty=allow_empty), read_qrels(qrels, allow_empty=allow_empty)
+    with_subtopics = any(metric.takes_subtopics for metric in named_metrics(metrics).values())
+    judgments: Any = (
+        read_subtopics(qrels) if with_subtopics else read_qrels(qrels, allow_empty=allow_empty)
+    )
+    files = read_run(run, allow_empty=allow_empty), judgments
     return {name: evaluate_run(*files, metrics, convention=name, **of_run) for name in conventions}
 
 

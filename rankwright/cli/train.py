@@ -331,7 +331,7 @@ def _check_auto(metric: str | None, convention: str, **options: Any) -> None:
     from rankwright.metrics.base import metric as parse_metric
     from rankwright.metrics.convention import Convention
 
-    Convention.preset(convention)
+    Convention.named(convention)
     if metric is not None:
         parse_metric(metric, convention=convention)
 

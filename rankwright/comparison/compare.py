@@ -166,6 +166,7 @@ def compare(
     _check_options(labels, baseline, folds, tune, jobs)
     _check_tests(labels, baseline, test, correction)
     evaluated = named_metrics(metrics, convention=convention)
+    _check_means(evaluated)
     make_metric(select, convention=convention)  # as all of these, refused before anything is read
     seed = seed_of(random_state)
     name, parts = compared_folds(data, k=folds, seed=seed, read=read)
@@ -262,6 +263,17 @@ def _check_tests(
         raise UsageError(unknown("correction called", str(correction), known))
 
 
+def _check_means(metrics: Mapping[str, Metric]) -> None:
+    """Refuse metrics whose value over queries is not a mean by `query_weight`."""
+    for name, metric in metrics.items():
+        if metric.summary != "mean" or metric.convention.weighs_queries:
+            reason = "weighted by document" if metric.summary == "mean" else f"a {metric.summary}"
+            raise UsageError(
+                f"{name} is {reason} over queries under the convention {metric.convention.name}, "
+                "and tests and intervals are of means; leave it out, or use rankwright.evaluate."
+            )
+
+
 # --- judging ---------------------------------------------------------------------------------
 
 
@@ -273,8 +285,9 @@ def _intervals(
 
     def interval(label: str, name: str) -> Interval:
         values, bounds = pooled.per_query[label][name], metrics[name].bounds
-        if weight is not None and (pooled.counted[name] != weight).any():
-            values = values * pooled.counted[name] / np.where(weight > 0, weight, 1.0)
+        in_sum = pooled.weights[name][1]
+        if weight is not None and (in_sum != weight).any():
+            values = values * in_sum / np.where(weight > 0, weight, 1.0)
             bounds = (-np.inf, np.inf)
         found = _interval(cache, values, weight, bounds, seed)
         return replace(found, mean=pooled.mean(label, name))

@@ -64,6 +64,11 @@ class TestQueries:
         """Whether any query is tested more than once."""
         return len(self.number) > len(self.qid)
 
+    def average_weights(self, weights: Sequence[tuple[F64, F64]]) -> tuple[F64, F64]:
+        """Return the mean of each query's weights of `Evaluator.weights`."""
+        in_mean, in_sum = map(np.concatenate, zip(*weights, strict=True))
+        return self.average(in_mean), self.average(in_sum)
+
     def average(self, values: F64) -> F64:
         """Return the mean of each query's values, over those that are not NaN."""
         if not self.repeated:
@@ -87,21 +92,20 @@ class Pooled:
     queries : TestQueries
     per_query : dict
         ``per_query[label][metric]``: an array with a value for each query.
-    counted : dict of arrays
-        By metric, the weight of each query's value in the sum; see `Evaluator.counted_weight`.
+    weights : dict of pairs of arrays
+        By metric, the weights of the queries; see `Evaluator.weights`.
+    metrics : dict of Metric
     """
 
     queries: TestQueries
     per_query: dict[str, dict[str, F64]]
-    counted: dict[str, F64]
+    weights: dict[str, tuple[F64, F64]]
+    metrics: Mapping[str, Metric]
 
     def mean(self, label: str, metric: str) -> float:
         """Return the mean over the queries, as `rankwright.evaluate` computes it."""
-        values, counted = self.per_query[label][metric], self.counted[metric]
-        weight = self.queries.weight
-        return mean_over_queries(
-            values, np.ones(len(values)) if weight is None else weight, counted
-        )
+        values = self.per_query[label][metric]
+        return mean_over_queries(self.metrics[metric], values, *self.weights[metric])
 
 
 def pooled_values(
@@ -115,11 +119,11 @@ def pooled_values(
     values: dict[str, dict[str, list[F64]]] = {
         label: {metric: [] for metric in metrics} for label in scores
     }
-    counted: dict[str, list[F64]] = {metric: [] for metric in metrics}
+    weights: dict[str, list[tuple[F64, F64]]] = {metric: [] for metric in metrics}
     for number, test in enumerate(tests):
         evaluator = Evaluator(test, metrics, n_jobs=n_jobs)
-        for metric, weights in counted.items():
-            weights.append(evaluator.counted_weight(metric))
+        for metric, of_tests in weights.items():
+            of_tests.append(evaluator.weights(metric))
         for label, of_label in scores.items():
             found = evaluator(of_label[number]).per_query
             for metric, parts in values[label].items():
@@ -132,7 +136,8 @@ def pooled_values(
             }
             for label, columns in values.items()
         },
-        {metric: queries.average(np.concatenate(parts)) for metric, parts in counted.items()},
+        {metric: queries.average_weights(of_tests) for metric, of_tests in weights.items()},
+        metrics,
     )
 
 

@@ -561,15 +561,21 @@ def _seconds(seconds: float) -> str:
 
 # {first} is "the first 10 documents", or "the whole list" where there is no cut-off.
 PLAIN = {
+    "alpha_ndcg": "How well {first} cover all subtopics, compared to the best possible order",
     "auc": "How often a relevant document is ranked above one that is not, over all such pairs",
     "best": "The highest grade in {first}",
     "bpref": "How rarely documents that are not relevant are ranked above relevant ones",
+    "coverage_error": "Number of documents down to the last relevant one",
     "dcg": "Sum of the gains of {first}, with less weight further down the list",
     "domination_error": "Share of documents with a worse document ranked above them",
     "err": "How early a reader who goes down the list is likely to find a satisfying document",
+    "err_ia": "How early a reader is likely to find a relevant document, averaged over subtopics",
     "eru": "Expected utility of the list to a reader who is less likely to look further down",
     "f1": "Balance (harmonic mean) of precision and recall in {first}",
+    "gm_map": "Geometric mean of average precision over queries, which weighs poor queries more",
     "hit": "Share of queries with a relevant document in {first}",
+    "iprec": "The highest precision from a level of recall on, or its mean over eleven levels",
+    "judged": "Share of {first} that have a judgment",
     "kendall": "Agreement between the order by score and the order by grade: 1 is the same order, "
     "-1 the reverse",
     "map": "Precision at the rank of each relevant document, averaged: all relevant documents "
@@ -577,7 +583,11 @@ PLAIN = {
     "mrr": "One over the rank of the first relevant document: 1 if it comes first, 1/2 if second",
     "ndcg": "How close the order of {first} is to the best possible one, where higher grades "
     "and higher ranks count more: 1 is perfect",
+    "num_rel": "Number of relevant documents",
+    "num_rel_ret": "Number of relevant documents in {first}",
+    "num_ret": "Number of retrieved documents",
     "p": "Share of relevant documents in {first}",
+    "p_ia": "Share of {first} that are relevant to a subtopic, averaged over subtopics",
     "pair_error": "Share of pairs of documents with different grades that are in the wrong order",
     "rbp": "Rate at which a reader who goes on to the next document with probability p finds "
     "relevant ones",

@@ -1,7 +1,4 @@
-"""Building blocks of kernels: queries of a range, functions of one number, hashes, copies.
-
-Kernels here are called from kernels that work through queries lo:hi.
-"""
+"""Building blocks of kernels: functions of one number, hashes and copies."""
 
 from __future__ import annotations
 
@@ -10,34 +7,6 @@ import math
 import numpy as np
 
 from rankwright.core.jit import inline_kernel, kernel
-from rankwright.core.team import shared_range
-
-# --- queries ---------------------------------------------------------------------------------
-
-
-@kernel
-def longest(lo, hi, indptr):
-    """Return the number of documents of the longest of the queries lo:hi."""
-    most = 0
-    for q in range(lo, hi):
-        most = max(most, indptr[q + 1] - indptr[q])
-    return most
-
-
-@kernel
-def clear(lo, hi, array):
-    """Write zeros to the rows lo:hi of an array; an empty array is an output that is not needed."""
-    if len(array):
-        for i in shared_range(lo, hi):
-            array[i] = 0.0
-
-
-@kernel
-def clear_query(q, indptr, value, grad, curv):
-    """Write zeros for query q, which has no order."""
-    value[q] = 0.0
-    clear(indptr[q], indptr[q + 1], grad)
-    clear(indptr[q], indptr[q + 1], curv)
 
 
 @kernel
@@ -63,15 +32,6 @@ _TOP_53 = np.uint64(11)
 def log1p_exp(x):
     """Return log(1 + exp(x)), for any x."""
     return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
-
-
-@kernel
-def log1p_unit(r):
-    """Return log(1 + r) for r in [0, 1], to 3e-15 relative, as vector instructions in a loop.
-
-    log(1 + r) = 2 artanh(r / (2 + r)).
-    """
-    return twice_artanh(r / (2.0 + r))
 
 
 @kernel

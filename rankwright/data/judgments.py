@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -26,11 +27,14 @@ from rankwright.core.types import AnyArray
 from rankwright.data.frames import match_columns
 from rankwright.data.streams import display_name, error_at, number_at, text_lines
 from rankwright.data.trec import COLUMNS, ByDocument, is_missing, read_qrels, table_columns
-from rankwright.errors import DataError, quoted
+from rankwright.errors import DataError, UsageError, brief, quoted
 
 _HEADER = re.compile(r"#\s*qid:\s*(\S+?):\s+(.*?)(?:\*(\d+))?\s*$")
 _LINE = re.compile(r"(\S+)\s+qid:(\S+)\s[^#]*#\s*(\S+)")
 _IDS = ("qid", "doc_id")
+_SUBTOPIC = ("subtopic", "subtopic_id", "intent", "iteration")
+BySubtopic = dict[str, dict[str, dict[str, float]]]
+"""Query id -> document id -> subtopic -> grade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,67 @@ def read_judgments(judgments: Any) -> Judgments:
         for doc, grade in documents.items():
             documents[doc] = max(0.0, grade)
     return result
+
+
+def read_subtopics(qrels: Any) -> BySubtopic:
+    """Return judgments by subtopic, ``{qid: {docid: {subtopic: grade}}}``.
+
+    Parameters
+    ----------
+    qrels : path, mapping or frame
+        TREC's diversity judgments, lines ``qid subtopic docid grade``; a table in a file or a frame
+        with the columns ``qid``, ``subtopic``, ``doc_id`` and ``grade``; or a mapping as returned.
+        In a mapping ``{qid: {docid: grade}}`` all documents have one subtopic.
+    """
+    roles = {role: COLUMNS[role] for role in _IDS}
+    roles |= {"subtopic": _SUBTOPIC, "grade": COLUMNS["grade"]}
+    columns = table_columns(qrels, lambda names: match_columns(names, roles, required=roles))
+    rows: Iterable[tuple[Any, ...]]
+    if columns is not None:
+        rows = zip(*(columns[role].tolist() for role in roles), strict=True)
+    elif isinstance(qrels, str | PathLike):
+        rows = _subtopic_lines(str(qrels))
+    else:
+        rows = _rows_of_mapping(qrels)
+    judgments: BySubtopic = {}
+    for query, doc, subtopic, grade in rows:
+        place = (
+            f"the grade of document {quoted(_text(doc))} of query {quoted(_text(query))} for "
+            f"subtopic {quoted(_text(subtopic))}"
+        )
+        if not isinstance(grade, Real) or not math.isfinite(grade):
+            raise DataError(f"{place} is {brief(grade)}, which is not a finite number.")
+        grades = judgments.setdefault(_text(query), {}).setdefault(_text(doc), {})
+        if grades.setdefault(_text(subtopic), float(grade)) != grade:
+            raise DataError(f"{place} is given twice, with different values.")
+    return judgments
+
+
+def _rows_of_mapping(judgments: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield the query, document, subtopic and grade of each judgment."""
+    if not isinstance(judgments, Mapping):
+        read_qrels(judgments)  # raises an error that lists the kinds of judgments
+    for query, documents in judgments.items():
+        if not isinstance(documents, Mapping):
+            raise UsageError(
+                f"the judgments of query {brief(query)} must be a mapping from documents to grades "
+                "by subtopic."
+            )
+        for doc, grades in documents.items():
+            by_subtopic = grades if isinstance(grades, Mapping) else {"0": grades}
+            for subtopic, grade in by_subtopic.items():
+                yield query, doc, subtopic, grade
+
+
+def _subtopic_lines(path: str) -> Iterator[tuple[str, str, str, float]]:
+    for line, text in text_lines(path):
+        cells = text.split()
+        if cells[0].startswith("#"):
+            continue
+        if len(cells) != 4:
+            error_at(path, line, "lines are 'qid subtopic docid grade'")
+        query, subtopic, doc, grade = cells
+        yield query, doc, subtopic, number_at(grade, path, line, "the grade")
 
 
 # --- lists of lines ----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from rankwright.data.rankings import Ranking, check_limits
 from rankwright.data.streams import open_target
 from rankwright.distributed.partitions import Partitions
 from rankwright.errors import DataError
-from rankwright.metrics.base import AnyMetrics, Metric
+from rankwright.metrics.base import AnyMetrics, Metric, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.evaluation import Evaluation, Evaluator, mean_over_queries
 from rankwright.rankers.base import Ranker
@@ -27,11 +27,10 @@ from rankwright.rankers.base import Ranker
 
 @dataclass(frozen=True)
 class _PartValues:
-    """The values of the queries of a partition by metric, and their weights."""
+    """The values of the queries of a partition by metric, and their `Evaluator.weights`."""
 
     values: dict[str, F64]
-    weight: F64
-    counted: dict[str, F64]
+    weights: dict[str, tuple[F64, F64]]
     empty: int
     tied: int
 
@@ -76,7 +75,7 @@ def evaluate(
         scores = _split(ranker_or_scores, parts)
         rows = [(*row, metrics, convention) for row in zip(parts.parts, scores, strict=True)]
         results = parts.map_rows(_evaluate_scores, rows)
-    return _joined(results, parts, convention)
+    return _joined(results, parts, metrics, Convention.named(convention))
 
 
 def predict(ranker: Ranker, data: Any, *, client: Any = None, n_parts: int | None = None) -> F64:
@@ -179,7 +178,8 @@ class PartitionedEvaluator:
 
     def means(self, model: FittedModel) -> dict[str, float]:
         """Return the mean of the metric for the scores of a fitted model."""
-        return _means(self._parts.map(_evaluate_model, model, self._metric))
+        results = self._parts.map(_evaluate_model, model, self._metric)
+        return _means(results, named_metrics(self._metric))
 
 
 # --- on the workers --------------------------------------------------------------------------
@@ -200,8 +200,7 @@ def _evaluate_scores(part: RankingData, scores: F64, metrics: Any, convention: A
     evaluation = evaluator(scores)
     return _PartValues(
         evaluation.per_query,
-        evaluator.query_weight(),
-        {name: evaluator.counted_weight(name) for name in evaluation.per_query},
+        {name: evaluator.weights(name) for name in evaluation.per_query},
         evaluation.empty_queries,
         evaluation.tie_queries,
     )
@@ -244,26 +243,23 @@ def _split(scores: Any, parts: Partitions) -> list[F64]:
     return list(np.split(whole, ends[:-1]))
 
 
-def _means(results: list[_PartValues]) -> dict[str, float]:
+def _means(results: list[_PartValues], metrics: dict[str, Metric]) -> dict[str, float]:
     means = {}
-    weight = np.concatenate([part.weight for part in results])
-    for name in results[0].values:
+    for name, metric in metrics.items():
         values = np.concatenate([part.values[name] for part in results])
-        counted = np.concatenate([part.counted[name] for part in results])
-        means[name] = mean_over_queries(values, weight, counted)
+        weights = zip(*(part.weights[name] for part in results), strict=True)
+        means[name] = mean_over_queries(metric, values, *map(np.concatenate, weights))
     return means
 
 
 def _joined(
-    results: list[_PartValues], parts: Partitions, convention: str | Convention
+    results: list[_PartValues], parts: Partitions, metrics: AnyMetrics, convention: Convention
 ) -> Evaluation:
-    names = list(results[0].values)
+    named = named_metrics(metrics, convention=convention)
     return Evaluation(
-        means=_means(results),
-        per_query={name: np.concatenate([part.values[name] for part in results]) for name in names},
-        convention=convention
-        if isinstance(convention, Convention)
-        else Convention.preset(convention),
+        means=_means(results, named),
+        per_query={name: np.concatenate([part.values[name] for part in results]) for name in named},
+        convention=convention,
         qid=np.concatenate(parts.qid),
         n_queries=parts.n_queries,
         empty_queries=sum(part.empty for part in results),

@@ -35,10 +35,6 @@ from rankwright.metrics.base import check_exp2_gains
 if TYPE_CHECKING:
     from rankwright.losses.device import DeviceLoss
 
-LONG = 2_048
-"""Number of documents from which a query is long; see `KernelLoss.run_long`."""
-
-
 # --- kernels that losses share -----------------------------------------------------------------
 
 
@@ -87,8 +83,6 @@ class KernelLoss(Part):
     - ``check()``: raise for combinations of parameters that the fields' own checks allow;
     - ``hessian``: ``kernel(queries, indptr, s, *terms, v, out)`` writes the Hessian times ``v``.
       It runs after ``run`` with the same scores, and may use work arrays that ``run`` filled;
-    - ``run_long``: a kernel like ``run``, which the CPU uses for data with a query of 2,048 or
-      more documents;
     - ``bound_class``: a subclass of `BoundKernel` with further methods.
 
     A kernel that allocates no memory also runs on a GPU. It can divide a query among threads there:
@@ -132,11 +126,6 @@ class KernelLoss(Part):
     @property
     def hessian(self) -> Callable[..., None] | None:
         """Kernel of products with the Hessian, or None."""
-        return None
-
-    @property
-    def run_long(self) -> Callable[..., None] | None:
-        """Kernel for data with long queries on the CPU, or None."""
         return None
 
     @property
@@ -225,8 +214,6 @@ class BoundKernel:
         self._ranges = query_ranges(np.append(0, np.cumsum(present.sizes[self._ordered])))
         is_one = bool((self.weight[self._ordered] == 1.0).all())
         self._row_weight = None if is_one else np.repeat(self.weight, present.sizes)
-        is_long = bool(present.sizes.max(initial=0) >= LONG)
-        self._run = (loss.run_long if is_long else None) or loss.run
         self._at: F64 | None = None  # scores of the last gradient, where the Hessian is
         self._is_at = False  # whether the work arrays are those of these scores
 
@@ -325,7 +312,7 @@ class BoundKernel:
         self._clear(lo, hi, grad, bend)
         self.per_query[lo:hi] = 0.0
         seen = self._gather(s, 0, lo, hi)
-        self._call(self._run, lo, hi, seen, *self.terms, self.per_query, grad, bend)
+        self._call(self.loss.run, lo, hi, seen, *self.terms, self.per_query, grad, bend)
         self.per_query[lo:hi] *= self.weight[lo:hi]
         for part, array in ((grad, out), (bend, curv)):
             if array is not None:

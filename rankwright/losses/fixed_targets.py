@@ -154,7 +154,6 @@ class _Parts(NamedTuple):
     hessian: Callable[..., None]
     terms: Callable[[RankingData], tuple[Any, ...]]
     query_weight: Callable[[RankingData], F64]
-    run_long: None = None
 
 
 class FixedTargets(BoundKernel):

@@ -12,7 +12,6 @@ import numpy as np
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import IncompatibleError
-from rankwright.losses.base import document_weight, present_documents
 from rankwright.metrics.base import AnyMetric
 from rankwright.metrics.base import metric as make_metric
 from rankwright.metrics.swap import LINEAR_SWAP, MRR_SWAP, SwapForm
@@ -23,8 +22,6 @@ _MANY = 1_000_000
 class GainLists(NamedTuple):
     """A metric on one data set, without documents of weight 0."""
 
-    begin: I64  # first document of each query
-    row: I64  # of each document: its row of the data
     gain: F64  # of each document: divided by the ideal sum, if the metric is normalised
     discount: F64  # of each rank
     cut: I64  # of each query: number of ranks that count, at most its number of documents
@@ -33,16 +30,13 @@ class GainLists(NamedTuple):
 
 def gain_lists(loss: str, name: AnyMetric, data: RankingData) -> GainLists:
     """Return the metric ``name`` for ``loss``; raise unless it is a sum over ranks."""
-    row = np.flatnonzero(document_weight(data) > 0.0)
-    present = present_documents(data)
-    query, begin = present.query_of_row(), present.indptr
-    form = form_over_ranks(loss, name, present)
-    gain = form.gain * np.repeat(form.scale, present.sizes)
-    cut = np.minimum(form.cut, present.sizes).astype(np.int64)
-    rank = np.arange(len(row)) - begin[query]
+    query, form = data.query_of_row(), form_over_ranks(loss, name, data)
+    gain = form.gain * np.repeat(form.scale, data.sizes)
+    cut = np.minimum(form.cut, data.sizes).astype(np.int64)
+    rank = np.arange(data.n_documents) - data.indptr[query]
     discount = np.where(rank < cut[query], form.weight[rank], 0.0)
     best = np.bincount(query, gain[np.lexsort((-gain, query))] * discount, data.n_queries)
-    return GainLists(begin, row, gain, form.weight.copy(), cut, best.astype(np.float64))
+    return GainLists(gain, form.weight.copy(), cut, best.astype(np.float64))
 
 
 def form_over_ranks(

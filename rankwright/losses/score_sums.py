@@ -31,9 +31,11 @@ from rankwright.core.jit import kernel
 from rankwright.core.team import shared_range, wait
 from rankwright.core.types import F64, I64
 from rankwright.data.ranking_data import RankingData
-from rankwright.losses.base import LONG, document_weight, order_weight
+from rankwright.losses.base import document_weight, order_weight
 from rankwright.losses.pair_sums import GradeBlocks, score_range
 
+LONG = 2_048
+"""Number of documents from which large grades become nodes."""
 NODES = 20
 _CELL = 2.0  # largest width of a cell
 _WORTHWHILE = 200  # pairs per document from which nodes take less time than pairs

@@ -7,6 +7,10 @@ from .bpref import BPref as BPref
 from .convention import CONVENTIONS as CONVENTIONS
 from .convention import Convention as Convention
 from .convention import differences as differences
+from .counts import NumRel as NumRel
+from .counts import NumRelRet as NumRelRet
+from .counts import NumRet as NumRet
+from .coverage_error import CoverageError as CoverageError
 from .dcg import DCG as DCG
 from .domination_error import DominationError as DominationError
 from .err import ERR as ERR
@@ -15,7 +19,10 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import Evaluator as Evaluator
 from .evaluation import evaluate as evaluate
 from .f1 import F1 as F1
+from .gm_map import GMMAP as GMMAP
 from .hit import Hit as Hit
+from .iprec import IPrec as IPrec
+from .judged import JudgedShare as JudgedShare
 from .kendall import Kendall as Kendall
 from .map import MAP as MAP
 from .mrr import MRR as MRR
@@ -25,4 +32,7 @@ from .pair_error import PairError as PairError
 from .rbp import RBP as RBP
 from .recall import Recall as Recall
 from .rprec import RPrec as RPrec
+from .subtopics import ERRIA as ERRIA
+from .subtopics import PIA as PIA
+from .subtopics import AlphaNDCG as AlphaNDCG
 from .wta import WTA as WTA

@@ -1,21 +1,20 @@
-"""A metric along a line: how the mean over queries changes as one weight moves, found exactly.
+"""Exact change of the mean of a metric over queries as one feature weight changes.
 
 When the weight of a feature changes by t, every score moves along a line,
 
     s_i(t) = s_i + t x_i                                                                         (1)
 
-and the ranking of a query changes only where two of its lines cross. A metric is thus a step
-function of t, and the mean over queries is one too. `MetricLine.pieces` finds it for metrics that
-are sums over ranks of weight by rank times gain by document: ndcg, dcg, p, recall and others. It
+and the ranking of a query changes only when two of its lines cross. A metric is therefore a step
+function of t, and so is the mean over queries. `MetricLine.pieces` computes it for metrics that are
+sums over ranks of a weight by rank times a gain by document: ndcg, dcg, p, recall and so on. It
 follows the first ranks of each query from one end of the range to the other. The next crossing is
-that of two neighbours among the ranks that count, or of the last of them with a document below;
-the metric then changes by (w_r - w_{r+1}) times the difference of the gains. With k ranks that
-count a crossing costs O(log k), and O(n) if the last of these ranks gets another document;
-crossings further down are not looked at. The changes of all queries, sorted by t, are the steps of
-the mean.
+between two neighbours of the k ranks that count, or between the last one and a document below.
+The metric then changes by (w_r - w_{r+1}) times the difference of the gains. A crossing costs O(k),
+and O(n) if the last of the k ranks gets another document; crossings further down are ignored. The
+changes of all queries, sorted by t, are the steps of the mean.
 
-Documents on one line are tied for every t. Each of them earns the mean gain of the line, which is
-the mean of the metric over their orders.
+Documents on the same line are tied for every t. Each has the mean gain of these documents,
+which gives the mean of the metric over their orders.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from rankwright.core.jit import kernel
-from rankwright.core.kernels import copy_values, take
+from rankwright.core.kernels import take
 from rankwright.core.order import NO_KEY, sort_query
 from rankwright.core.parallel import map_ranges, ordered_sum, query_ranges
 from rankwright.core.types import F64
@@ -41,11 +40,11 @@ from rankwright.metrics.swap import LINEAR_SWAP, SwapForm
 
 @kernel
 def _first_ranks(a, x, t, at):
-    """Fill ``at`` with the first documents at (just after) t: by score and slope."""
-    kept = 0
+    """Fill ``at`` with the first documents just after t, by score and slope."""
+    filled = 0
     for i in range(len(a)):
         score = a[i] + t * x[i]
-        r = kept
+        r = filled
         while r > 0:
             j = at[r - 1]
             other = a[j] + t * x[j]
@@ -55,9 +54,9 @@ def _first_ranks(a, x, t, at):
                 break
             r -= 1
         if r < len(at):
-            if kept < len(at):
-                kept += 1
-            for below in range(kept - 1, r, -1):
+            if filled < len(at):
+                filled += 1
+            for below in range(filled - 1, r, -1):
                 at[below] = at[below - 1]
             at[r] = i
 
@@ -87,7 +86,7 @@ def _mean_gains(a, x, gain, mean):
 
 @kernel
 def _meeting(a, x, above, below):
-    """Return the t at which the document below comes to stand above; infinite if it never does."""
+    """Return the t at which the document below overtakes the one above; infinite if never."""
     if x[below] <= x[above]:
         return np.inf
     return (a[above] - a[below]) / (x[below] - x[above])
@@ -95,8 +94,8 @@ def _meeting(a, x, above, below):
 
 @kernel
 def _challenger(a, x, last, out_a, out_x):
-    """Return which of the documents below is the first to overtake ``last``, and when."""
-    place, lead, speed = -1, 1.0, 0.0  # lead / speed is the time; comparing takes no division
+    """Return the first document below that overtakes ``last``, and the time."""
+    place, lead, speed = -1, 1.0, 0.0  # the time is lead / speed; products avoid the division
     for i in range(len(out_a)):
         faster = out_x[i] - x[last]
         if faster > 0.0 and (a[last] - out_a[i]) * speed < lead * faster:
@@ -105,62 +104,38 @@ def _challenger(a, x, last, out_a, out_x):
 
 
 @kernel
-def _replay(tree, node, when):
-    """Find the soonest rank anew from ``node`` of the winner tree to its root."""
-    while node >= 1:
-        tree[node] = _soonest(tree, node, when)
-        node >>= 1
-
-
-@kernel
-def _soonest(tree, node, when):
-    left, right = tree[2 * node], tree[2 * node + 1]
-    return left if when[left] <= when[right] else right
-
-
-@kernel
-def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):
-    """Follow the first ranks from ``low`` to ``high``; return the value at ``low`` and the changes.
-
-    The changes are written to the arrays while there is room; returned is how many there are.
-    """
+def _sweep_query(a, x, gain, form, low, high, times, changes):
+    """Append the changes of a query from ``low`` to ``high``; return its value at ``low``."""
+    weight, cut, scale = form
     n = len(a)
     k = min(cut, n)
-    at, earned, b = np.empty(k, np.int64), np.empty(n), np.empty(k + 1)
-    _mean_gains(a, x, gain, earned)
+    at, mean, b = np.empty(k, np.int64), np.empty(n), np.empty(k + 1)
+    _mean_gains(a, x, gain, mean)
     _first_ranks(a, x, low, at)
-    inside = np.zeros(n, np.bool_)
-    inside[at] = True
-    out = np.flatnonzero(~inside)
+    is_first = np.zeros(n, np.bool_)
+    is_first[at] = True
+    out = np.flatnonzero(~is_first)
     out_a, out_x = a[out], x[out]
-    take(earned, at, b)
-    size = 1
-    while size < k:
-        size *= 2
-    when, tree = np.full(size, np.inf), np.empty(2 * size, np.int64)
+    take(mean, at, b)
+    when = np.empty(k)  # time at which each rank is overtaken by the next one
     for r in range(k - 1):
         when[r] = _meeting(a, x, at[r], at[r + 1])
     place, when[k - 1] = _challenger(a, x, at[k - 1], out_a, out_x)
-    for r in range(size):
-        tree[size + r] = r
-    for node in range(size - 1, 0, -1):
-        tree[node] = _soonest(tree, node, when)
-    base, t, found = 0.0, low, 0
+    base, t = 0.0, low
     for r in range(k):
         base += weight[r] * b[r]
     while True:
-        r = tree[1]
+        r = int(np.argmin(when))
         if when[r] >= high:
-            return base, found
+            return scale * base
         t = max(t, when[r])
         above = at[r]
         below = at[r + 1] if r < k - 1 else out[place]
-        b[r + 1] = earned[below]
+        b[r + 1] = mean[below]
         if b[r] != b[r + 1]:
-            if found < len(times):
-                after = weight[r + 1] if r + 1 < cut else 0.0
-                times[found], changes[found] = t, (b[r + 1] - b[r]) * (weight[r] - after)
-            found += 1
+            after = weight[r + 1] if r + 1 < cut else 0.0
+            times.append(t)
+            changes.append((b[r + 1] - b[r]) * (weight[r] - after) * scale)
             b[r], b[r + 1] = b[r + 1], b[r]
         at[r] = below
         if r < k - 1:
@@ -172,33 +147,20 @@ def _sweep_query(a, x, gain, weight, cut, low, high, times, changes):
                 when[moved] = _meeting(a, x, at[moved], at[moved + 1])
             else:
                 place, when[moved] = _challenger(a, x, at[moved], out_a, out_x)
-            _replay(tree, (size + moved) >> 1, when)
 
 
 @kernel
-def _sweep(lo, hi, indptr, a, x, form, low, high, room):
-    """Return the sum of the metric at ``low``, and when and by how much it changes after that."""
+def _sweep(lo, hi, indptr, a, x, form, low, high):
+    """Return the sum of the metric at ``low``, and the times and sizes of its later changes."""
     _, gain, weight, cut, scale = form
-    times, changes = np.empty(room), np.empty(room)
-    base, count = 0.0, 0
+    times, changes = [low], [0.0]  # typed by their first values
+    base = 0.0
     for q in range(lo, hi):
-        first, end = indptr[q], indptr[q + 1]
-        if scale[q] == 0.0 or cut[q] < 1:
-            continue
-        args = (a[first:end], x[first:end], gain[first:end], weight, cut[q], low, high)
-        value, found = _sweep_query(*args, times[count:], changes[count:])
-        if count + found > len(times):
-            more = 2 * (count + found)
-            wider = np.empty(more), np.empty(more)
-            copy_values(times[:count], wider[0])
-            copy_values(changes[:count], wider[1])
-            times, changes = wider
-            value, found = _sweep_query(*args, times[count:], changes[count:])
-        base += scale[q] * value
-        for each in range(count, count + found):
-            changes[each] *= scale[q]
-        count += found
-    return base, times[:count], changes[:count]
+        if scale[q] != 0.0 and cut[q] >= 1:
+            rows = slice(indptr[q], indptr[q + 1])
+            of_query = weight, cut[q], scale[q]
+            base += _sweep_query(a[rows], x[rows], gain[rows], of_query, low, high, times, changes)
+    return base, np.array(times[1:]), np.array(changes[1:])
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -213,10 +175,10 @@ class Pieces:
 
 
 class MetricLine:
-    """The weighted mean of a metric over queries, at given scores and along lines of scores.
+    """The weighted mean of a metric over queries, for scores and along lines of scores.
 
-    A higher value is better: metrics that fall as rankings improve have their sign turned. Ties
-    count as the mean over their orders.
+    A higher value is better: metrics that are better if lower change their sign. Ties count
+    as the mean over their orders.
     """
 
     def __init__(self, metric: Metric, data: RankingData, *, n_jobs: int | None = None) -> None:
@@ -228,12 +190,11 @@ class MetricLine:
         form = self._form
         if form is not None:
             level = self._per_query(np.zeros(data.n_documents))
-            counted = np.where(np.isnan(level), 0.0, weight)  # left out is so in any order
-            share = counted / (ordered_sum(counted) or 1.0)
+            weight = np.where(np.isnan(level), 0.0, weight)  # omitted queries are so in any order
+            share = weight / (ordered_sum(weight) or 1.0)
             fixed = (form.scale == 0.0) & (share > 0.0)
             self._constant = ordered_sum(np.where(fixed, level, 0.0) * share)
             self._weighted_form = form._replace(scale=form.scale * share)
-        self._room = 16 * data.n_queries
 
     @cached_property
     def _form(self) -> SwapForm | None:
@@ -257,7 +218,7 @@ class MetricLine:
 
     @cached_property
     def depth(self) -> float:
-        """For how many ranks a document competes, on average: what `pieces` costs."""
+        """Mean over documents of the number of ranks that count in their query."""
         if self._form is None:
             return np.inf
         sizes = self._data.sizes
@@ -265,10 +226,10 @@ class MetricLine:
 
     def value(self, s: F64) -> float:
         """Return the mean over queries under scores ``s``."""
-        values = self._per_query(s)  # which queries are left out may depend on the scores
-        counted = np.where(np.isnan(values), 0.0, self._weight)
-        total = ordered_sum(np.nan_to_num(values) * counted)
-        return self._sign * total / (ordered_sum(counted) or 1.0)
+        values = self._per_query(s)  # scores can determine which queries are omitted
+        weight = np.where(np.isnan(values), 0.0, self._weight)
+        total = ordered_sum(np.nan_to_num(values) * weight)
+        return self._sign * total / (ordered_sum(weight) or 1.0)
 
     def pieces(self, s: F64, x: F64, low: float, high: float) -> Pieces:
         """Return the mean as a step function of t from ``low`` to ``high``, of scores (1)."""
@@ -277,15 +238,16 @@ class MetricLine:
         parts: dict[int, tuple[float, F64, F64]] = {}
 
         def sweep(lo: int, hi: int) -> None:
-            parts[lo] = _sweep(lo, hi, indptr, s, x, self._weighted_form, low, high, self._room)
+            parts[lo] = _sweep(lo, hi, indptr, s, x, self._weighted_form, low, high)
 
         map_ranges(sweep, bounds, n_jobs=self._n_jobs)
-        found = [parts[lo] for lo in sorted(parts)]
-        times = np.concatenate([part[1] for part in found])
-        self._room = max(self._room, len(times))
+        bases, times_of_parts, changes_of_parts = zip(
+            *(parts[lo] for lo in sorted(parts)), strict=True
+        )
+        times = np.concatenate(times_of_parts)
         order = np.argsort(times)
-        changes = np.concatenate([part[2] for part in found])[order]
-        start = self._constant + sum(part[0] for part in found)
+        changes = np.concatenate(changes_of_parts)[order]
+        start = self._constant + sum(bases)
         values = start + np.concatenate(([0.0], np.cumsum(changes)))
         return Pieces(np.concatenate(([low], times[order], [high])), values)
 

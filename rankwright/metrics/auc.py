@@ -1,9 +1,9 @@
-"""Area under the ROC curve: how often a relevant document stands above one that is not.
+"""Area under the ROC curve: share of pairs of a relevant and another document in the right order.
 
     AUC = (1/(R N)) sum_{relevant i, other j} [s_i > s_j] + [s_i = s_j] / 2                      (1)
 
-with N = n - R. Looks at scores, so that a tie counts one half under every convention; a query with
-only one kind of document is left out.
+with N = n - R. It compares scores, so a tie counts one half under every convention. Queries with
+only one kind of document are omitted.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from rankwright.metrics.ranked import Judged, Ranked
 @kernel
 def _auc(lo, hi, indptr, g, ends, min_grade, out):
     for q in range(lo, hi):
-        relevant = others = lost = 0.0
+        relevant = irrelevant = lost = 0.0
         r = indptr[q]
         while r < indptr[q + 1]:
-            found = 0
+            hits = 0
             for i in range(r, ends[r]):
-                found += g[i] >= min_grade
-            rest = ends[r] - r - found
-            lost += found * (others + rest / 2)
-            relevant += found
-            others += rest
+                hits += g[i] >= min_grade
+            misses = ends[r] - r - hits
+            lost += hits * (irrelevant + misses / 2)
+            relevant += hits
+            irrelevant += misses
             r = ends[r]
-        out[q] = 1.0 - lost / (relevant * others)  # (1)
+        out[q] = 1.0 - lost / (relevant * irrelevant)  # (1)
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def _auc(lo, hi, indptr, g, ends, min_grade, out):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AUC(PairMetric):
-    """Share of pairs of a relevant and another document that stand in the right order.
+    """Share of pairs of a relevant and another document that are in the right order.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
     best@k = max_{r <= min(k, n)} g_r                                                            (1)
 
-Over the orders of ties, with s ranks of a block of t above the cut-off, the i-th lowest grade of
-the block is the highest of those s with probability
+In the mean over the orders of ties, with s ranks of a block of t above the cut-off, the i-th lowest
+grade of the block is the highest grade of these s ranks with probability
 
     C(i - 1, s - 1) / C(t, s)                                                                    (2)
 """

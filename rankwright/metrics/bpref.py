@@ -1,11 +1,11 @@
-"""Binary preference: how many non-relevant documents stand above each relevant one.
+"""Binary preference: number of judged non-relevant documents above each relevant one.
 
     bpref = (1/R) sum_{relevant i} (1 - min(N_i, R) / min(N, R))                                 (1)
 
-with N the number of documents judged non-relevant and N_i how many of them stand above document i;
-documents without a judgment are passed over, as trec_eval does (`buckley2004bpref`). Over the
-orders of ties the number of non-relevant documents of the block above i is equally likely 0, 1,
-..., or all of them (2).
+with N the number of documents judged non-relevant and N_i the number of these above document i.
+Documents without a judgment are ignored, as in trec_eval (`buckley2004bpref`). Over the orders of
+ties, each number of non-relevant documents of the block above i, from 0 to all, is equally likely
+(2).
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def _bpref(lo, hi, indptr, g, ends, min_grade, relevant, others_judged, out):
         r = indptr[q]
         while r < indptr[q + 1]:
             end = ends[r] if len(ends) else r + 1
-            found = others = 0
+            hits = misses = 0
             for i in range(r, end):
-                found += g[i] >= min_grade
-                others += 0 <= g[i] < min_grade  # one without a judgment is below 0
-            if found:
+                hits += g[i] >= min_grade
+                misses += 0 <= g[i] < min_grade  # documents without a judgment are below 0
+            if hits:
                 cost = 0.0
-                for n in range(above, above + others + 1):
+                for n in range(above, above + misses + 1):
                     cost += min(n, R)
-                cost /= others + 1  # (2)
-                total += found * (1.0 - cost / most if cost > 0 else 1.0)  # (1)
-            above += others
+                cost /= misses + 1  # (2)
+                total += hits * (1.0 - cost / most if cost > 0 else 1.0)  # (1)
+            above += misses
             r = end
         out[q] = total / R
 

@@ -1,19 +1,19 @@
-"""What a metric means: every choice on which tools differ, under a name.
+"""Conventions: named sets of the definitions that differ between tools.
 
-Two tools that both print "NDCG@10" may differ in a dozen clauses. A `Convention` writes them all
-down; `CONVENTIONS` holds the presets, each of which reproduces the numbers of the tool it is named
-after, and `differences` says which clauses separate two of them.
+Two tools that both print "NDCG@10" can differ in a dozen clauses. A `Convention` has a value for
+each. `CONVENTIONS` has the presets, which reproduce the values of the tools with their names.
+`differences` lists the clauses that differ between two conventions.
 
-Three terms are used throughout. *k* is the cut-off and *n* the length of the list; a document is
-*relevant* if its grade is at least ``min_grade``, and *R* counts the relevant ones; a query is
-*empty* for a metric if no document in it can earn anything (all grades 0; no relevant document).
+*k* is the cut-off and *n* the length of the list. A document is *relevant* if its grade is at least
+``min_grade``, and *R* is the number of relevant documents. A query is *empty* for a metric if no
+document in it can earn anything: all grades are 0, or no document is relevant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,43 +25,43 @@ SKIP = "skip"
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """How metrics are computed; the defaults are those of ``standard``.
+    """Definitions that metrics share; the default is ``standard``.
 
     Attributes
     ----------
     name : str
-        What is printed next to every figure.
+        Name that is printed with results.
     gain : {"exp2", "linear"} or tuple of float
-        What a document of grade g earns in DCG and NDCG: 2^g - 1, or g; or the gain of grade 0, 1,
-        2, ..., as LightGBM's ``label_gain``. Gains do not fall as grades rise.
+        Gain of a document of grade g in DCG and NDCG: 2^g - 1, or g; or the gain of grade 0, 1, 2,
+        ..., like LightGBM's ``label_gain``. Gains do not fall as grades rise.
     discount : {"log2", "letor", "reciprocal"}
         Weight of rank r in DCG and NDCG: 1/log2(r + 1); 1 for ranks 1 and 2 and 1/log2(r) below;
         or 1/r.
     empty : 0, 1 or "skip"
-        Value of an empty query in the metrics that divide by what there is to find (ndcg, map,
-        recall, f1, rprec, bpref, wta, normalised eru); the others are 0 there by themselves.
-        "skip" leaves the query out of the mean of any metric.
+        Value of an empty query in the metrics with a divisor that depends on the relevant documents
+        (ndcg, map, recall, f1, rprec, bpref, wta, alpha_ndcg, normalised eru); other metrics are 0.
+        "skip" omits the query from the mean of every metric.
     empty_map : 0, 1, "skip" or None
-        The same for map alone; None: as ``empty``.
+        The same for map; None uses ``empty``.
     empty_unweighted : bool
-        Under query weights, an empty query adds its value to the sum of NDCG with weight 1
-        instead of its own, while its own weight stays in the divisor.
+        If queries have weights, add the value of an empty query to the sum of NDCG with weight 1,
+        and use its weight only in the divisor.
     one_document : {"keep", "skip"}
-        Whether NDCG leaves out lists of one document.
+        Whether NDCG omits lists of one document.
     ties : {"mean", "file", "reverse", "doc_id", "worst", "best"}
         Order of equal scores: the mean of the metric over all orders; as in the file; last in the
         file first; highest document id first (without ids: last in the file first); lowest grade
-        first; or highest grade first. Models are selected by the mean under any convention
+        first; or highest grade first. Models are selected by the mean under every convention
         (`rankwright.metrics.base.Metric.for_selection`).
     map_ties : {"order", "together"}
-        Whether map takes tied documents in the order of ``ties``, or all at once, with the
-        precision after the last of them.
+        Whether map ranks tied documents in the order of ``ties``, or all at once, with the
+        precision after the last tied document.
     min_grade : float
-        Lowest grade that counts as relevant.
+        Lowest grade of a relevant document.
     precision_denominator : {"k", "min(k,n)"}
-        What P@k divides by where the list is shorter than k.
+        Divisor of P@k for lists shorter than k.
     map_denominator : {"R", "min(R,k)"}
-        What map@k divides by.
+        Divisor of map@k.
     short_list : {"keep", "zero"}
         Whether NDCG@k of a list shorter than k is 0.
     ndcg_without_k : {"whole", "mean"}
@@ -69,16 +69,21 @@ class Convention:
     err_gain : {"exp2", "label"}
         Probability that ERR gives a grade: (2^g - 1) / 2^max, or the grade itself.
     err_max : float
-        Highest grade there is, for ERR.
+        Highest possible grade, for ERR.
     err_above_max : {"refuse", "allow"}
-        What to do about a higher one.
+        Whether a higher grade is an error.
     rbp_gain : {"binary", "linear"}
-        What a document earns in RBP: 1 if relevant, or its grade.
+        Gain of a document in RBP: 1 if relevant, or its grade.
     mrr_precision : {"float64", "float32"}
+        Precision of reciprocal ranks.
     score_precision : {"float64", "float32"}
-        How precisely scores are compared: in float32, scores that are closer are tied.
+        Precision for comparing scores. In float32, more scores are tied.
     integer_grades : bool
-        Whether grades are cut to whole numbers first.
+        Whether grades are truncated to whole numbers first.
+    document_weights : {"none", "gains", "gains and queries"}
+        Use of the weights of documents (``sample_weight``): none; they multiply the gains of DCG
+        and NDCG; or they also multiply the terms of map, and the weight of a query in the mean is
+        the mean weight of its documents, weighted by gain (dcg, ndcg) or relevance.
 
     Examples
     --------
@@ -110,49 +115,51 @@ class Convention:
     mrr_precision: str = "float64"
     score_precision: str = "float64"
     integer_grades: bool = False
+    document_weights: str = "none"
 
     def __post_init__(self) -> None:
         if is_gain_list(self.gain):
             object.__setattr__(self, "gain", checked_gains(self.gain))
-        for clause in fields(self):
-            if clause.name in CLAUSE_VALUES and not isinstance(getattr(self, clause.name), tuple):
-                value, texts = getattr(self, clause.name), CLAUSE_VALUES[clause.name]
-                if not callable(texts) and value not in texts:
-                    known = ", ".join(repr(known) for known in texts)
-                    raise UsageError(f"{clause.name} must be one of {known}, not {value!r}.")
+        for name, (_, texts) in CLAUSES.items():
+            value = getattr(self, name)
+            if not isinstance(value, tuple) and not callable(texts) and value not in texts:
+                values = ", ".join(map(repr, texts))
+                raise UsageError(f"{name} must be one of {values}, not {value!r}.")
         for number in (self.min_grade, self.err_max):
             if not (isinstance(number, (int, float)) and 0 < number < math.inf):
                 raise UsageError(f"min_grade and err_max must be positive numbers, not {number!r}.")
 
-    @classmethod
-    def preset(cls, name: str) -> Convention:
-        """Return the convention called ``name``, or say which names come near."""
-        if name not in CONVENTIONS:
-            raise UsageError(unknown("convention", name, CONVENTIONS))
-        return CONVENTIONS[name]
+    @property
+    def weighs_queries(self) -> bool:
+        """Whether the weights of queries are derived from the weights of documents."""
+        return self.document_weights == "gains and queries"
 
     @classmethod
     def named(cls, convention: str | Convention) -> Convention:
-        """Return the preset of that name, or the convention itself."""
-        return convention if isinstance(convention, Convention) else cls.preset(convention)
+        """Return the preset of that name; a convention is returned unchanged."""
+        if isinstance(convention, Convention):
+            return convention
+        if convention not in CONVENTIONS:
+            raise UsageError(unknown("convention", convention, CONVENTIONS))
+        return CONVENTIONS[convention]
 
 
 def is_gain_list(gain: Any) -> bool:
-    """Whether a gain is a list of numbers, one for each grade, and not a name."""
+    """Return whether a gain is a list with a number for each grade instead of a name."""
     return isinstance(gain, Iterable) and not isinstance(gain, str)
 
 
 def checked_gains(gain: Any, name: str = "gains") -> tuple[float, ...]:
-    """Return the gain of each grade as a tuple, or say why it makes no sense."""
+    """Return the gain of each grade as a tuple; raise an error if it is not valid."""
     try:
-        gains = tuple(float(one) for one in gain)
+        gains = tuple(map(float, gain))
     except (TypeError, ValueError):
         raise UsageError(f"{name} must be a number for each grade from 0, not {gain!r}.") from None
     rising = all(low <= high for low, high in pairwise(gains))
-    if not gains or not rising or not all(0 <= one < math.inf for one in gains):
+    if not gains or not rising or not all(0 <= value < math.inf for value in gains):
         raise UsageError(
             f"{name} must be 0 or more, and not fall as grades rise, as in 0, 1, 3, 7 for the "
-            f"grades 0 to 3; not {', '.join(f'{one:g}' for one in gains) or 'an empty list'}."
+            f"grades 0 to 3; not {', '.join(f'{value:g}' for value in gains) or 'an empty list'}."
         )
     return gains
 
@@ -164,63 +171,55 @@ def _grade(value: float) -> str:
 
 ClauseValues = dict[float | str | bool | None, str] | Callable[[float], str]
 _EMPTY: dict[float | str | bool | None, str] = {0: "0", 1: "1", SKIP: "left out"}
-# The text of each value of a clause; the order is that of the table.
-CLAUSE_VALUES: dict[str, ClauseValues] = {
-    "gain": {"exp2": "2^g - 1", "linear": "g"},
-    "discount": {
-        "log2": "1/log2(r + 1)",
-        "letor": "1 for ranks 1, 2; then 1/log2(r)",
-        "reciprocal": "1/r",
-    },
-    "empty": _EMPTY,
-    "empty_map": {None: "as empty", **_EMPTY},
-    "empty_unweighted": {False: "no", True: "yes"},
-    "one_document": {"keep": "kept", SKIP: "left out"},
-    "ties": {
-        "mean": "mean over orders",
-        "file": "file order",
-        "reverse": "last in file first",
-        "doc_id": "highest document id first",
-        "worst": "lowest grade first",
-        "best": "highest grade first",
-    },
-    "map_ties": {"order": "as ties", "together": "taken together"},
-    "min_grade": _grade,
-    "precision_denominator": {"k": "k", "min(k,n)": "min(k, n)"},
-    "map_denominator": {"R": "R", "min(R,k)": "min(R, k)"},
-    "short_list": {"keep": "as any", "zero": "0"},
-    "ndcg_without_k": {"whole": "whole list", "mean": "mean of NDCG@1..n"},
-    "err_gain": {"exp2": "(2^g - 1)/2^max", "label": "g"},
-    "err_max": lambda value: f"{value:g}",
-    "err_above_max": {"refuse": "refused", "allow": "allowed"},
-    "rbp_gain": {"binary": "1 if relevant", "linear": "g"},
-    "mrr_precision": {"float64": "float64", "float32": "float32"},
-    "score_precision": {"float64": "float64", "float32": "float32"},
-    "integer_grades": {False: "no", True: "yes"},
+_PRECISION: dict[float | str | bool | None, str] = {"float64": "float64", "float32": "float32"}
+CLAUSES: dict[str, tuple[str, ClauseValues]] = {
+    "gain": ("gain of grade g (dcg, ndcg)", {"exp2": "2^g - 1", "linear": "g"}),
+    "discount": (
+        "weight of rank r (dcg, ndcg)",
+        {
+            "log2": "1/log2(r + 1)",
+            "letor": "1 for ranks 1, 2; then 1/log2(r)",
+            "reciprocal": "1/r",
+        },
+    ),
+    "empty": ("empty query", _EMPTY),
+    "empty_map": ("empty query, map", {None: "as empty", **_EMPTY}),
+    "empty_unweighted": ("empty query unweighted (ndcg)", {False: "no", True: "yes"}),
+    "one_document": ("list of one document (ndcg)", {"keep": "kept", SKIP: "left out"}),
+    "ties": (
+        "equal scores",
+        {
+            "mean": "mean over orders",
+            "file": "file order",
+            "reverse": "last in file first",
+            "doc_id": "highest document id first",
+            "worst": "lowest grade first",
+            "best": "highest grade first",
+        },
+    ),
+    "map_ties": ("equal scores, map", {"order": "as ties", "together": "taken together"}),
+    "min_grade": ("relevant", _grade),
+    "precision_denominator": ("P@k divides by", {"k": "k", "min(k,n)": "min(k, n)"}),
+    "map_denominator": ("map@k divides by", {"R": "R", "min(R,k)": "min(R, k)"}),
+    "short_list": ("NDCG@k of a list shorter than k", {"keep": "as any", "zero": "0"}),
+    "ndcg_without_k": ("ndcg without @k", {"whole": "whole list", "mean": "mean of NDCG@1..n"}),
+    "err_gain": ("probability of grade g (err)", {"exp2": "(2^g - 1)/2^max", "label": "g"}),
+    "err_max": ("highest grade (err)", "{:g}".format),
+    "err_above_max": ("a higher grade (err)", {"refuse": "refused", "allow": "allowed"}),
+    "rbp_gain": ("gain of grade g (rbp)", {"binary": "1 if relevant", "linear": "g"}),
+    "mrr_precision": ("precision of 1/rank (mrr)", _PRECISION),
+    "score_precision": ("precision of scores", _PRECISION),
+    "integer_grades": ("grades cut to whole numbers", {False: "no", True: "yes"}),
+    "document_weights": (
+        "document weights",
+        {
+            "none": "ignored",
+            "gains": "multiply gains (dcg, ndcg)",
+            "gains and queries": "multiply gains (dcg, ndcg, map); weigh queries",
+        },
+    ),
 }
-
-ABOUT = {
-    "gain": "gain of grade g (dcg, ndcg)",
-    "discount": "weight of rank r (dcg, ndcg)",
-    "empty": "empty query",
-    "empty_map": "empty query, map",
-    "empty_unweighted": "empty query unweighted (ndcg)",
-    "one_document": "list of one document (ndcg)",
-    "ties": "equal scores",
-    "map_ties": "equal scores, map",
-    "min_grade": "relevant",
-    "precision_denominator": "P@k divides by",
-    "map_denominator": "map@k divides by",
-    "short_list": "NDCG@k of a list shorter than k",
-    "ndcg_without_k": "ndcg without @k",
-    "err_gain": "probability of grade g (err)",
-    "err_max": "highest grade (err)",
-    "err_above_max": "a higher grade (err)",
-    "rbp_gain": "gain of grade g (rbp)",
-    "mrr_precision": "precision of 1/rank (mrr)",
-    "score_precision": "precision of scores",
-    "integer_grades": "grades cut to whole numbers",
-}
+"""The clauses in the order of the table: heading, and the text of each value."""
 
 STANDARD = Convention(name="standard")
 CONVENTIONS = {
@@ -277,6 +276,17 @@ CONVENTIONS = {
         Convention(name="sklearn", gain="linear", one_document=SKIP, map_ties="together"),
         Convention(name="trec_eval", gain="linear", ties="doc_id", score_precision="float32"),
         Convention(name="ranx", gain="linear", ties="file", rbp_gain="linear"),
+        Convention(
+            name="rax",
+            ties="file",
+            precision_denominator="min(k,n)",
+            document_weights="gains",
+        ),
+        Convention(
+            name="tf_ranking",
+            precision_denominator="min(k,n)",
+            document_weights="gains and queries",
+        ),
     )
 }
 
@@ -292,17 +302,19 @@ _DESCRIPTIONS = {
     "catboost": "CatBoost's NDCG, DCG, MAP, PrecisionAt, RecallAt, MRR, ERR; worst case over ties",
     "sklearn": "scikit-learn's ndcg_score, dcg_score, average_precision_score; mean over ties",
     "trec_eval": "trec_eval and pytrec_eval; ties by document id, descending",
-    "ranx": "ranx, whose own order of ties is not defined",
+    "ranx": "ranx; it does not define an order of ties",
+    "rax": "rax; document weights multiply the gains of DCG and NDCG",
+    "tf_ranking": "TensorFlow Ranking; document weights also determine the weights of queries",
 }
 
 
 def descriptions() -> dict[str, str]:
-    """Return what each preset is, in a line."""
+    """Return a line about each preset."""
     return dict(_DESCRIPTIONS)
 
 
 def differences(a: Convention, b: Convention) -> list[str]:
-    """Return one sentence for each clause in which two conventions differ.
+    """Return one sentence for each clause that differs between two conventions.
 
     Examples
     --------
@@ -311,26 +323,25 @@ def differences(a: Convention, b: Convention) -> list[str]:
     'empty query: 0 (standard), 1 (lightgbm)'
     """
     return [
-        f"{ABOUT[clause]}: {formatted(a, clause)} ({a.name}), {formatted(b, clause)} ({b.name})"
-        for clause in CLAUSE_VALUES
-        if asdict(a)[clause] != asdict(b)[clause]
+        f"{heading}: {_text(a, clause)} ({a.name}), {_text(b, clause)} ({b.name})"
+        for clause, (heading, _) in CLAUSES.items()
+        if getattr(a, clause) != getattr(b, clause)
     ]
 
 
-def formatted(convention: Convention, clause: str) -> str:
-    """Return what ``convention`` says on ``clause``."""
-    texts, value = CLAUSE_VALUES[clause], getattr(convention, clause)
+def _text(convention: Convention, clause: str) -> str:
+    """Return the value of a clause as text."""
+    texts, value = CLAUSES[clause][1], getattr(convention, clause)
     if isinstance(value, tuple):
-        return ", ".join(f"{one:g}" for one in value)
+        return ", ".join(f"{gain:g}" for gain in value)
     return texts(value) if callable(texts) else texts[value]
 
 
 def conventions_table() -> str:
-    """Return all presets as a Markdown table, a clause a row; a dot: as ``standard``."""
+    """Return all presets as a Markdown table with a clause per row; a dot means ``standard``."""
     lines = [f"| clause | {' | '.join(CONVENTIONS)} |", "|---" * (len(CONVENTIONS) + 1) + "|"]
-    for clause, about in ABOUT.items():
-        usual = formatted(STANDARD, clause)
-        cells = [formatted(convention, clause) for convention in CONVENTIONS.values()]
-        shown = [cells[0], *("·" if cell == usual else cell for cell in cells[1:])]
-        lines.append(f"| {about} | {' | '.join(shown)} |")
+    for clause, (heading, _) in CLAUSES.items():
+        standard, *others = (_text(convention, clause) for convention in CONVENTIONS.values())
+        cells = ["·" if other == standard else other for other in others]
+        lines.append(f"| {' | '.join([heading, standard, *cells])} |")
     return "\n".join(lines)

@@ -1,14 +1,14 @@
-"""Domination error: the share of documents that do not stand above everything they should.
+"""Domination error: share of documents with a document of lower grade above them.
 
     domination_error = (1/|I|) sum_{i in I} [s_j > s_i for some j with g_j < g_i]                (1)
 
-over the documents I that dominate some other, g_i > min g (`stevens2010domination`). Looks at
-scores: a tie is no error under any convention. Over the orders of ties a document that shares its
-block with m dominated ones, and has none above, stands before all of them with probability
+over the documents I that dominate another one, g_i > min g (`stevens2010domination`). It compares
+scores: a tie is not an error under any convention. Over the orders of ties, a document without
+dominated documents above it is before all m dominated documents of its block with probability
 
     1/(m + 1)                                                                                    (2)
 
-A query with a single grade is left out. Lower is better.
+Queries with a single grade are omitted. Lower is better.
 """
 
 from __future__ import annotations

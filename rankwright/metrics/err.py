@@ -1,11 +1,11 @@
-"""Expected reciprocal rank: one over the rank at which a reader is content and stops.
+"""Expected reciprocal rank: one over the rank of the document that satisfies the reader.
 
-A document of grade g contents the reader with probability R(g):
+A document of grade g satisfies the reader, who then stops, with probability R(g):
 
     ERR@k = sum_{r = 1}^{min(k, n)} (1/r) R(g_r) prod_{i < r} (1 - R(g_i)),
     R(g) = (2^g - 1) / 2^max                                                                     (1)
 
-with ``max`` the highest grade there is (`chapelle2009err`). The mean over the orders of ties
+with ``max`` the highest possible grade (`chapelle2009err`). The mean over the orders of ties
 needs only the mean product of j of the block's factors 1 - R, the elementary symmetric polynomial
 e_j over the number of subsets: with E_j that mean, c documents before the block and S the product
 of their factors, the block contributes
@@ -32,7 +32,8 @@ from rankwright.metrics.swap import ERR_SWAP, SwapForm, mean_products
 
 
 @kernel
-def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):
+def stopping_sums(lo, hi, indptr, stop, ends, divisors, cut, out):
+    """Add up 1 / divisor over ranks, by the probability that the reader stops there."""
     for q in range(lo, hi):
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
         alive, total = 1.0, 0.0
@@ -40,13 +41,14 @@ def _expected_reciprocal_rank(lo, hi, indptr, stop, ends, cut, out):
         while r < last:
             end = ends[r] if len(ends) else r + 1
             if end == r + 1:
-                total += alive * stop[r] / (end - start)  # (1)
+                total += alive * stop[r] / divisors[r - start]  # (1)
                 alive *= 1.0 - stop[r]
             else:
                 depth = min(end, last) - r
                 products = mean_products(stop[r:end], depth)
                 for j in range(1, depth + 1):
-                    total += alive * (products[j - 1] - products[j]) / (r - start + j)  # (2)
+                    stops = products[j - 1] - products[j]
+                    total += alive * stops / divisors[r - start + j - 1]  # (2)
                 alive *= products[depth]
             r = end
         out[q] = total
@@ -73,20 +75,20 @@ class ERR(Metric):
 
     def compute(self, ranked: Ranked, mean: bool, out: F64) -> None:  # noqa: D102
         stop = self._probabilities(ranked.judged, ranked.grades)
-        cut = self.cut(ranked.judged)
-        ranked.map(_expected_reciprocal_rank, stop, ranked.blocks(mean), cut, out)
+        divisors = np.arange(1.0, len(stop) + 1)
+        ranked.map(stopping_sums, stop, ranked.blocks(mean), divisors, self.cut(ranked.judged), out)
 
     def nothing_to_find(self, judged: Judged) -> Any:  # noqa: D102
         return judged.top <= 0
 
     def swap_form(self, data: RankingData) -> SwapForm:
-        """Return what it takes to know the effect of swapping two documents."""
+        """Return the data from which kernels compute the effect of swapping two documents."""
         judged = self.judge(data)
         stop = self._probabilities(judged, judged.grades)
         return SwapForm.of(self, judged, ERR_SWAP, stop, np.empty(0), np.ones(data.n_queries))
 
     def _probabilities(self, judged: Judged, grades: F64) -> F64:
-        """Return R(g) for grades that come query after query."""
+        """Return R(g) for grades in the order of the queries."""
         label = self.convention.err_gain == "label" and self.max is None
         highest = 1.0 if label else float(self.max or self.convention.err_max)
         if self.convention.err_above_max == "refuse" or self.max is not None:
@@ -95,8 +97,8 @@ class ERR(Metric):
             return grades
         top = max(highest, judged.top.max(initial=0.0))
         judged.once(("exp2", top), lambda: check_exp2_gains(top))
-        found: F64 = judged.gains(grades, EXP2, 0.0) / 2.0**highest
-        return found
+        stop: F64 = judged.gains(grades, EXP2, 0.0) / 2.0**highest
+        return stop
 
     def _refuse_above(self, judged: Judged, highest: float) -> None:
         above = judged.top > highest

@@ -1,7 +1,8 @@
-"""Metric a ranking: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
+"""Evaluate rankings: ``evaluate(y, scores, "ndcg@1:5,map", qid=qid)``.
 
-Scores are sorted once for all metrics that order ties alike; what the grades alone say (the best
-possible list, the number of relevant documents) is worked out once per data set by an `Evaluator`.
+An `Evaluator` sorts the scores once for all metrics with the same order of ties. Everything that
+depends only on the grades (the best possible list, the number of relevant documents) is computed
+once per data set.
 """
 
 from __future__ import annotations
@@ -19,26 +20,21 @@ from rankwright.core.parallel import ordered_sum
 from rankwright.core.types import F64, AnyArray
 from rankwright.data.frames import (
     USUAL_NAMES,
-    Columns,
-    columns_of_frame,
     frame_columns,
     frame_of_columns,
     match_columns,
     refuse_other_index,
 )
+from rankwright.data.judgments import BySubtopic, read_subtopics
 from rankwright.data.ranking_data import RankingData, refuse_second_columns
 from rankwright.data.trec import judge_run
 from rankwright.errors import DataError, UsageError, brief, counted
-from rankwright.metrics.base import (
-    AnyMetrics,
-    Metric,
-    checked_scores,
-    named_metrics,
-)
+from rankwright.metrics.base import AnyMetrics, Metric, checked_scores, named_metrics
 from rankwright.metrics.convention import Convention
 from rankwright.metrics.ranked import Judged, Ranked
 
-_MOST_QUERIES = 5  # that a remark names
+_MOST_QUERIES = 5  # in a remark
+_LEAST_IN_GEOMETRIC_MEAN = 1e-5  # as in trec_eval
 
 
 def evaluate(
@@ -46,55 +42,52 @@ def evaluate(
     scores: Any,
     metrics: AnyMetrics = "ndcg@10,map",
     *,
-    y: Any = None,
     qid: Any = None,
     group_sizes: Any = None,
     query_weight: Any = None,
+    sample_weight: Any = None,
     doc_id: Any = None,
     group: Any = None,
     convention: str | Convention = "standard",
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """Return the mean of each metric over queries, and the values behind it.
+    """Return the mean of each metric over queries, and the values of each query.
 
-    Grades and scores are lists, NumPy arrays, Series or Arrow arrays, with rows in any order; or
-    columns of a frame; or belong to `RankingData`::
+    Grades and scores are lists, NumPy arrays, Series or Arrow arrays, with rows in any order, or
+    belong to `RankingData`::
 
         evaluate(y, scores, "ndcg@10,map", qid=qid)
-        evaluate(frame, "score", "ndcg@10,map", y="grade", qid="query")
+        evaluate(frame["grade"], frame["score"], "ndcg@10,map", qid=frame["query"])
         evaluate(data, ranker.predict(data), "ndcg@10,map")
-        evaluate((X, y, qid), ranker.predict(X), "ndcg@10,map")
 
-    Without ``qid`` or ``group_sizes`` all rows are taken as one query, with a warning, as in `fit`.
+    Without ``qid`` or ``group_sizes`` all rows are one query, with a warning, as in `fit`.
 
     Parameters
     ----------
-    data : array-like (n,), frame, RankingData or (X, y, qid)
-        Grades, 0 or more, a higher one is better; or a pandas or polars frame or an Arrow table; or
-        a tuple as ``eval_set`` of a ranker takes it.
+    data : array-like (n,) or RankingData
+        Grades, 0 or more, a higher one is better.
     scores : array-like (n,)
-        One score per row, higher is better; of `RankingData` in its own order of rows. A torch
+        One score per row, higher is better; for `RankingData` in the order of its rows. A torch
         tensor on a GPU is copied to the CPU. A document with the score ``-inf`` is ranked last and
         counts as retrieved; if ``-inf`` marks documents that were not retrieved, use
-        ``Evaluator(data, metrics, retrieved=scores > -np.inf)(scores)`` or `evaluate_run`. For this
-        and all below, the name of a column if ``data`` is a frame.
+        ``Evaluator(data, metrics, retrieved=scores > -np.inf)(scores)`` or `evaluate_run`.
     metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
-        Such as ``"ndcg@1:5,map"``; a function of the scores and grades of one query is a metric too
-        (`rankwright.metrics.from_function`).
-    y : str or array-like (n,)
-        The grades, where ``data`` is a frame.
+        For example ``"ndcg@1:5,map"``. A function of the scores and grades of one query is a metric
+        too (`rankwright.metrics.from_function`).
     qid : array-like (n,)
         Query id of each row: strings, integers or categories, sorted or not.
     group_sizes : array-like (Q,)
-        Instead of ``qid``: how many consecutive rows each query has.
+        Number of consecutive rows of each query, instead of ``qid``.
     query_weight : array-like
         One weight per query in order of first appearance, or one per row, equal in a query.
+    sample_weight : array-like (n,)
+        Weight of each document, used under the ``rax`` and ``tf_ranking`` conventions.
     doc_id : array-like (n,)
-        Document ids, by which the ``trec_eval`` convention orders equal scores.
-    group : array-like (n,)
+        Document ids, which order equal scores under the ``trec_eval`` convention.
+    group : array-like (n,) or (n, topics)
         Diversity group (host, topic) of each row, for ``max_per_group`` in the name of a metric.
     convention : str or Convention
-        What metrics mean where their names leave it open.
+        Values of the parameters that the names of the metrics leave open.
 
     Examples
     --------
@@ -106,18 +99,19 @@ def evaluate(
         "qid": qid,
         "group_sizes": group_sizes,
         "query_weight": query_weight,
+        "sample_weight": sample_weight,
         "doc_id": doc_id,
         "group": group,
     }
-    judged, in_order = evaluated_data(data, scores, y, columns)
-    return Evaluator(judged, metrics, convention=convention, n_jobs=n_jobs)(in_order)
+    graded, in_order = _evaluated_data(data, scores, columns)
+    return Evaluator(graded, metrics, convention=convention, n_jobs=n_jobs)(in_order)
 
 
 class Evaluator:
-    """Metrics on one data set, for evaluating many score vectors.
+    """Metrics of one data set, for many score vectors.
 
-    Parameters are those of `evaluate`, and ``retrieved`` and ``judged`` of
-    `rankwright.metrics.ranked.Judged`; call it with scores.
+    The parameters are as for `evaluate` and, ``retrieved`` and ``judged``, for
+    `rankwright.metrics.ranked.Judged`. Call the object with scores.
 
     Examples
     --------
@@ -144,8 +138,7 @@ class Evaluator:
         self.convention = Convention.named(convention)
         self.metrics = named_metrics(metrics, convention=self.convention)
         self._n_jobs = n_jobs
-        # What does not depend on the scores is computed once: curves have many points.
-        self._judged: dict[Any, Judged] = {}
+        self._judged: dict[Any, Judged] = {}  # by the options of `Judged`
         self._judged_for = {name: self.judge(metric) for name, metric in self.metrics.items()}
         self._ties = {
             name: str(metric.setting("ties")).replace("mean", "file")
@@ -158,14 +151,11 @@ class Evaluator:
         s = checked_scores(scores, self.data)
         rankings: dict[Any, Ranked] = {}
         per_query = self._per_query(s, rankings)
-        means = {name: self._mean(name, values) for name, values in per_query.items()}
-        of_grades = [ranked for ranked in rankings.values() if ranked.judged.keeps_grades]
-        if of_grades:
-            ranked = of_grades[0]
-        else:
+        ranked = next((r for r in rankings.values() if r.judged.keeps_grades), None)
+        if ranked is None:
             ranked = Ranked(Judged(self.data, **self._rows, n_jobs=self._n_jobs), s, "file")
         return Evaluation(
-            means=means,
+            means={name: self._mean(name, values) for name, values in per_query.items()},
             per_query=per_query,
             convention=self.convention,
             qid=self.data.qid,
@@ -173,11 +163,11 @@ class Evaluator:
             empty_queries=int((ranked.judged.top <= 0).sum()),
             tie_queries=ranked.tied_queries(),
             _evaluator=self,
-            _scores=s.copy(),  # the caller may go on to change its own
+            _scores=s.copy(),  # the caller may change its array
         )
 
     def means(self, scores: Any) -> dict[str, float]:
-        """Return the means alone, which takes less time: for curves of many points."""
+        """Return only the means, which takes less time, for example for learning curves."""
         per_query = self._per_query(checked_scores(scores, self.data), {})
         return {name: self._mean(name, values) for name, values in per_query.items()}
 
@@ -208,7 +198,7 @@ class Evaluator:
         *,
         mean: bool | None = None,
     ) -> dict[str, F64]:
-        """Return the values of each query by metric; metrics share the ``rankings`` of documents.
+        """Return the values of each query by metric, and add the rankings to ``rankings``.
 
         ``ties`` and ``mean`` replace the convention's rule for equal scores.
         """
@@ -220,37 +210,51 @@ class Evaluator:
             values[name] = metric.values(rankings[judged, rule], mean=mean)
         return values
 
-    def query_weight(self) -> F64:
-        """Return the weight of each query, 1 where none was given."""
-        weight = self.data.query_weight
-        return np.ones(self.data.n_queries) if weight is None else weight
-
-    def counted_weight(self, name: str) -> F64:
-        """Return the weight that the value of each query has in the sum of metric ``name``."""
-        metric, weight = self.metrics[name], self.query_weight()
-        if metric.key == "ndcg" and metric.convention.empty_unweighted:
-            nothing = metric.nothing_to_find(self._judged_for[name])
-            return np.where(nothing, 1.0, weight)
-        return weight
+    def weights(self, name: str) -> tuple[F64, F64]:
+        """Return the weight of each query in the divisor and in the sum of metric ``name``."""
+        if name not in self._weights:
+            metric, judged = self.metrics[name], self._judged_for[name]
+            weight = metric.query_weight(judged)
+            in_sum = weight
+            if metric.key == "ndcg" and metric.convention.empty_unweighted:
+                in_sum = np.where(metric.nothing_to_find(judged), 1.0, weight)
+            self._weights[name] = weight, in_sum
+        return self._weights[name]
 
     def _mean(self, name: str, values: F64) -> float:
-        if name not in self._weights:
-            self._weights[name] = self.query_weight(), self.counted_weight(name)
-        return mean_over_queries(values, *self._weights[name])
+        return mean_over_queries(self.metrics[name], values, *self.weights(name))
 
 
-def mean_over_queries(values: F64, weight: F64, counted: F64) -> float:
-    """Return the weighted mean over the queries that are not left out (NaN).
+def mean_over_queries(metric: Metric, values: F64, weight: F64, weight_in_sum: F64) -> float:
+    """Return the weighted mean over the queries whose value is not NaN.
 
-    ``counted`` is the weight of each value in the sum, ``weight`` that in the divisor.
+    Metrics whose ``summary`` is not a mean return their sum or geometric mean.
+
+    Parameters
+    ----------
+    metric
+    values
+        The value of each query.
+    weight, weight_in_sum
+        The weight of each query in the divisor and in the sum; see `Evaluator.weights`. NaN means
+        the mean of the weights above 0.
     """
-    kept = ~np.isnan(values)
-    total = ordered_sum(weight[kept])
-    return ordered_sum(counted[kept] * values[kept]) / total if total else float("nan")
+    if np.isnan(weight).any():
+        usual = weight[weight > 0].mean() if (weight > 0).any() else 1.0
+        weight = weight_in_sum = np.where(np.isnan(weight), usual, weight)
+    counts = ~np.isnan(values)
+    total = ordered_sum(weight[counts])
+    if not total:
+        return float("nan")
+    values, weight_in_sum = values[counts], weight_in_sum[counts]
+    if metric.summary == "geometric mean":
+        logs = np.log(np.maximum(values, _LEAST_IN_GEOMETRIC_MEAN))
+        return float(np.exp(ordered_sum(weight_in_sum * logs) / total))
+    return ordered_sum(weight_in_sum * values) / (1.0 if metric.summary == "sum" else total)
 
 
 class TieInterval(NamedTuple):
-    """A metric's mean over queries for three ways to order tied documents."""
+    """The mean of a metric over queries for the worst, the average and the best order of ties."""
 
     worst: float
     mean: float
@@ -259,31 +263,32 @@ class TieInterval(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Mapping[str, float]):
-    """Means by metric, under the names that the caller gave.
+    """Means over queries by metric, under the names that the caller used.
 
     Attributes
     ----------
     per_query : dict of (Q,) arrays
-        Value of each query; NaN where it is left out of the mean.
+        Value of each query; NaN if the query is omitted from the mean.
     convention : Convention
     qid : (Q,) array
-        The query ids, in the order of ``per_query``: that of first appearance.
+        The query ids in the order of ``per_query``: by first appearance.
     n_queries : int
     empty_queries : int
-        Queries in which every document has grade 0; of a run, those without a relevant document.
+        Number of queries with only documents of grade 0; of a run, the number of queries without
+        a relevant document.
     tie_queries : int
-        Queries in which documents of different grade have equal scores, so that the convention's
-        rule for ties has a say.
+        Number of queries with equal scores of documents of different grade, so that the value
+        depends on the convention's rule for ties.
     left_out : dict
-        Of a run, the queries that do not count, each with the reason.
+        The queries of a run that are not evaluated, each with the reason.
 
     Examples
     --------
     >>> import rankwright as rw
     >>> from rankwright.data import RankingData
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0], qid=["a", "a", "b"])
-    >>> found = rw.evaluate(data, data.X.ravel(), "ndcg@10,map")
-    >>> found["ndcg@10"], found.per_query["map"], found.empty_queries
+    >>> result = rw.evaluate(data, data.X.ravel(), "ndcg@10,map")
+    >>> result["ndcg@10"], result.per_query["map"], result.empty_queries
     (0.5, array([1., 0.]), 1)
     """
 
@@ -294,7 +299,7 @@ class Evaluation(Mapping[str, float]):
     n_queries: int
     empty_queries: int
     tie_queries: int
-    _evaluator: Evaluator | None = field(compare=False)  # None if data are in partitions
+    _evaluator: Evaluator | None = field(compare=False)  # None if the data has partitions
     _scores: F64 = field(compare=False)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -309,13 +314,13 @@ class Evaluation(Mapping[str, float]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of queries that each mean is over: those with a value of the metric."""
+        """The number of queries in each mean."""
         return {name: int((~np.isnan(values)).sum()) for name, values in self.per_query.items()}
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Return a frame with a row for each query: its ``qid``, and a column for each metric.
 
-        A query that is left out of a mean is NaN there.
+        The value of a query that is omitted from the mean is NaN.
 
         Parameters
         ----------
@@ -326,8 +331,8 @@ class Evaluation(Mapping[str, float]):
     def tie_intervals(self) -> dict[str, TieInterval]:
         """Return each metric's mean for the worst, the average and the best order of ties.
 
-        The average is exact, over all orders; under ``max_per_group`` it is that of 100 sampled
-        orders.
+        The average is over all orders. Only for ``max_per_group`` and ``iprec`` it is over 100
+        sampled orders.
         """
         if self._evaluator is None:
             raise UsageError("tie intervals are computed in one process; use rankwright.evaluate.")
@@ -346,7 +351,7 @@ class Evaluation(Mapping[str, float]):
         return "\n".join([f"Evaluation ({about})", *lines, *map("  {}".format, self.remarks())])
 
     def remarks(self) -> list[str]:
-        """Return a sentence for each reason why queries of a run do not count."""
+        """Return a sentence for each reason why queries of a run are not evaluated."""
         by_reason: dict[str, list[str]] = {}
         for query, reason in self.left_out.items():
             by_reason.setdefault(reason, []).append(query)
@@ -358,111 +363,68 @@ class Evaluation(Mapping[str, float]):
 
 
 def over_fewer(count: int, n_queries: int) -> str:
-    """Return the words behind a mean that is not over all queries."""
+    """Return the text after a mean over ``count`` queries; empty if these are all queries."""
     return "" if count == n_queries else f"  over {counted(count, 'query')}"
 
 
 # --- what evaluate accepts -------------------------------------------------------------------
-#
-# Grades and scores in arrays, columns of a frame, or RankingData.
 
 
 _USE = "evaluate(y, scores, metrics, qid=qid)"
 
 
-def evaluated_data(
-    data: Any, scores: Any, y: Any, columns: Mapping[str, Any]
-) -> tuple[RankingData, F64]:
-    """Return grades as ranking data, and the scores in the order of its rows.
+def _evaluated_data(data: Any, scores: Any, columns: Mapping[str, Any]) -> tuple[RankingData, F64]:
+    """Return the grades as ranking data, and the scores in the order of its rows.
 
-    Parameters
-    ----------
-    data, scores, y
-        As for `rankwright.evaluate`.
-    columns
-        Its other arguments on rows and queries, None where not given.
+    ``columns`` has the other arguments on rows and queries by name; None if not passed.
     """
-    _refuse_ranker(data, scores)
-    if isinstance(data, tuple) and any(map(_has_parts, data)):
-        data, columns = _grades_of_tuple(data, columns)
+    for place, argument in (("first argument", data), ("scores argument", scores)):
+        if callable(getattr(argument, "predict", None)):
+            raise UsageError(
+                f"the {place} is a {type(argument).__name__}; pass its predictions: evaluate(y, "
+                "ranker.predict(X), metrics, qid=qid)."
+            )
     if isinstance(data, RankingData):
-        refuse_second_columns(y=y, **columns)
+        refuse_second_columns(**columns)
         return data, checked_scores(scores, data)
     names = frame_columns(data)
     if names is not None:
-        column = columns_of_frame(data)
-        if y is None:
-            raise UsageError(_grades_of_frame(names))
-        refuse_other_index(data, "frame", scores=scores, y=y, **columns)
-        grades, values = _column(column, y, "y"), _column(column, scores, "scores")
-        taken = {name: _column(column, given, name) for name, given in columns.items()}
-    else:
-        if y is not None:
+        raise UsageError(f"the first argument is a frame; write {_call_with_columns(names)}.")
+    for name, values in {"scores": scores, **columns}.items():
+        if isinstance(values, str):
             raise UsageError(
-                f"grades are given twice, as the first argument and as y=...; write {_USE}."
+                f"{name} is a text, {brief(values)}; pass an array with a value for each row."
             )
-        for name, given in {"scores": scores, **columns}.items():
-            if isinstance(given, str):
-                raise UsageError(
-                    f"{name}={brief(given)} names a column, but the first argument is not a frame; "
-                    f"give {name} as an array with a value for each row."
-                )
-        refuse_other_index(data, "y", scores=scores, **columns)
-        grades, values, taken = _grades(data), scores, dict(columns)
-    return _grouped(grades, values, taken)
-
-
-def _grouped(y: AnyArray, scores: Any, columns: dict[str, Any]) -> tuple[RankingData, F64]:
-    n = len(y)
-    if n == 0:
-        raise DataError("there is no row to evaluate.")
+    refuse_other_index(data, "y", scores=scores, **columns)
+    y = _grades(data)
+    if len(y) == 0:
+        raise DataError("there are no rows to evaluate.")
     if columns["qid"] is None and columns["group_sizes"] is None:
         warnings.warn(
             "no qid was given: all rows are taken as one query; pass qid=... or group_sizes=...",
-            stacklevel=4,
+            stacklevel=3,
         )
-        columns["group_sizes"] = [n]
-    data = RankingData.from_arrays(np.zeros((n, 1), np.float32), y, **columns)
-    return data, checked_scores(scores, data, caller_order=True)
+        columns = {**columns, "group_sizes": [len(y)]}
+    graded = RankingData.from_arrays(np.zeros((len(y), 1), np.float32), y, **columns)
+    return graded, checked_scores(scores, graded, caller_order=True)
 
 
-def _refuse_ranker(data: Any, scores: Any) -> None:
-    """Refuse a ranker in the place of grades or scores."""
-    for place, given in (("first argument", data), ("scores argument", scores)):
-        if callable(getattr(given, "predict", None)):
-            raise UsageError(
-                f"the {place} is a {type(given).__name__}; give what it predicts: evaluate(y, "
-                "ranker.predict(X), metrics, qid=qid)."
-            )
-
-
-def _has_parts(part: Any) -> bool:
-    """Whether a part of a tuple has parts itself, so that the tuple is not one of grades."""
-    return not isinstance(part, str | bytes) and hasattr(part, "__len__")
-
-
-def _grades_of_tuple(
-    given: tuple[Any, ...], columns: Mapping[str, Any]
-) -> tuple[Any, Mapping[str, Any]]:
-    """Return the grades of (X, y, qid), as ``eval_set`` has it, and the columns with its qid."""
-    if len(given) != 3:
-        raise UsageError(
-            f"the first argument is a tuple of {len(given)} parts; give the grades alone, with the "
-            f"query of each row as qid, {_USE}, or (X, y, qid)."
-        )
-    for name in ("qid", "group_sizes"):
-        if columns[name] is not None:
-            raise UsageError(f"the first argument (X, y, qid) has the queries; omit {name}=....")
-    _, y, qid = given
-    return _grades(y), {**columns, "qid": qid}
+def _call_with_columns(names: list[str]) -> str:
+    """Return the call of `evaluate` with the columns of a frame."""
+    usual = {"y": USUAL_NAMES["label"], "scores": ("score",), "qid": USUAL_NAMES["qid"]}
+    columns = {"y": "grade", "scores": "score", "qid": "query"} | match_columns(names, usual)
+    y, scores, qid = (f"frame[{columns[role]!r}]" for role in usual)
+    return f"evaluate({y}, {scores}, metrics, qid={qid})"
 
 
 def _grades(y: Any) -> AnyArray:
-    """Return grades as a one-dimensional array, or say what they are instead."""
+    """Return grades as a one-dimensional array, or raise an error that describes them."""
     if isinstance(y, str | PathLike):
         raise UsageError(f"the first argument is a text ({y}); read a file with rankwright.load.")
     if y is None:
         raise UsageError(f"the grades are None; write {_USE}.")
+    if isinstance(y, tuple) and any(np.ndim(part) for part in y):
+        raise UsageError(f"the first argument is a tuple of {len(y)} arrays; write {_USE}.")
     refuse_masked(y, "y")
     try:
         array = np.asarray(y)
@@ -471,45 +433,16 @@ def _grades(y: Any) -> AnyArray:
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()
     if array.ndim == 0:
-        raise UsageError(f"the grades are {type(y).__name__}, where an array is expected: {_USE}.")
+        raise UsageError(f"the grades are {type(y).__name__}, not an array; write {_USE}.")
     if array.ndim != 1:
         raise DataError(
-            f"the grades have the shape {array.shape}, where one for each row is expected; "
-            f"put all queries end to end and write {_USE}."
+            f"the grades have the shape {array.shape}, not one value for each row; put all queries "
+            f"end to end and write {_USE}."
         )
     return array
 
 
-def _column(column: Columns, given: Any, name: str) -> Any:
-    """Return the column of that name, or the array that was given instead."""
-    if not isinstance(given, str):
-        return given if name != "y" else _grades(given)
-    return column(given)
-
-
-def _grades_of_frame(names: list[str]) -> str:
-    example = match_columns(names, {"label": USUAL_NAMES["label"]}).get("label", "grade")
-    return (
-        f"the column of the grades is not named; write evaluate(frame, 'score', metrics, "
-        f"y={example!r}, qid='query')."
-    )
-
-
 # --- run files -------------------------------------------------------------------------------
-#
-# Evaluate a run: ``evaluate_run(run, qrels, "ndcg@10,map")``, as trec_eval does.
-#
-# A run lists the documents that a system retrieved, and the judgments (qrels) grade some documents,
-# not the same ones. So a metric looks at three kinds of documents:
-#
-# - retrieved and judged: as in `rankwright.evaluate`;
-# - judged but not retrieved: they are in the best possible list of NDCG and in R, the number of
-#   relevant documents, and earn nothing;
-# - retrieved but not judged, which includes those with a negative judgment: they are not relevant,
-#   except that bpref passes over them.
-#
-# A query counts if it is in the run and has judgments; with ``complete`` (``-c`` of trec_eval)
-# every query that has judgments counts, one that the run does not have as having retrieved nothing.
 
 
 def evaluate_run(
@@ -522,38 +455,47 @@ def evaluate_run(
     relevance_level: float | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """Return the mean of each metric of a run over its judged queries, and the values behind it.
+    """Return the mean of each metric of a run over its judged queries, and the values per query.
 
-    The figures are those of trec_eval. Documents that the run did not retrieve count in the best
-    possible list and in the number of relevant documents; queries without judgments do not count,
-    and ``left_out`` of the result names them.
+    The results are the same as of trec_eval. A document of a query can be
+
+    - retrieved and judged: ranked with its grade;
+    - judged, but not retrieved: part of the best possible list of NDCG and of the number of
+      relevant documents;
+    - retrieved, but not judged, or judged with a negative grade: not relevant, and ignored by
+      bpref.
+
+    Queries without judgments are omitted; ``left_out`` of the result has their ids.
 
     Parameters
     ----------
     run : path, mapping or frame
         A TREC run, lines ``qid Q0 docid rank score tag``; a table in a file (csv, tsv, Parquet,
         Arrow) or a pandas or polars frame or an Arrow table with the columns ``qid``, ``doc_id``
-        and ``score``; or a mapping ``{qid: {docid: score}}``. Documents are ranked by their scores
-        alone, whatever ranks the run has.
+        and ``score``; or a mapping ``{qid: {docid: score}}``. Documents are ranked by score; the
+        rank of the run is ignored.
     qrels : path, mapping or frame
-        The judgments, lines ``qid iteration docid grade``, or a table or a mapping with grades for
-        scores. A document with a negative grade is not judged.
+        The judgments, lines ``qid iteration docid grade``, or a table or a mapping with grades
+        instead of scores. A document with a negative grade counts as not judged. If a metric of
+        subtopics is among the metrics, lines ``qid subtopic docid grade`` or a mapping
+        ``{qid: {docid: {subtopic: grade}}}``; the grade of a document is then the highest one of
+        its subtopics.
     metrics : str, Metric, callable, an iterable of them, or a mapping from names to them
-        As for `evaluate`. What trec_eval calls ndcg_cut_10, map_cut_100, P_5, recall_100, Rprec,
-        recip_rank, success_1, set_P, set_recall and set_F is ``ndcg@10``, ``map@100``, ``p@5``,
-        ``recall@100``, ``rprec``, ``mrr``, ``hit@1``, ``p``, ``recall`` and ``f1`` here.
+        As for `evaluate`; names of trec_eval and ir_measures, such as ``ndcg_cut_10`` and
+        ``nDCG@10``, are accepted.
     convention : str or Convention
-        What metrics mean where their names leave it open; by default as trec_eval computes them.
+        Values of the parameters that the names of the metrics leave open; by default the
+        ``trec_eval`` convention.
     complete : bool
-        Count every query that has judgments, as ``trec_eval -c``. An empty run then gives 0 for
-        each judged query, and empty judgments NaN over no query, as in ir_measures.
+        Include every query that has judgments, like ``trec_eval -c``. An empty run then gives 0
+        for each judged query, and empty judgments give NaN, as in ir_measures.
     relevance_level : float
-        Lowest grade that counts as relevant, ``-l`` of trec_eval; by default that of the
+        Lowest grade of a relevant document, ``-l`` of trec_eval; by default that of the
         convention, which is 1 for trec_eval. It does not change the gains of NDCG.
 
     See Also
     --------
-    evaluate : where every document has a grade and a score.
+    evaluate : for data with a grade and a score for every document.
 
     Examples
     --------
@@ -566,29 +508,63 @@ def evaluate_run(
       1 left out, as the query has no judgments: q3
       1 left out, as the query is not in the run: q4
     """
-    chosen = with_relevance_level(Convention.named(convention), relevance_level)
-    for name, metric in named_metrics(metrics, convention=chosen).items():
+    used = with_relevance_level(Convention.named(convention), relevance_level)
+    named = named_metrics(metrics, convention=used)
+    for name, metric in named.items():
         if not metric.takes_runs:
             raise UsageError(
-                f"{name} compares the scores of all documents, and a run has none for those it did "
-                "not retrieve; use evaluate with a score for every document."
+                f"{name} compares the scores of all documents, but a run only has scores "
+                "of retrieved documents; use evaluate with a score for every document."
             )
-    both = judge_run(run, qrels, complete=complete)
+    subtopics = None
+    if any(metric.takes_subtopics for metric in named.values()):
+        subtopics = read_subtopics(qrels)
+        qrels = {
+            query: {doc: max(grades.values()) for doc, grades in documents.items()}
+            for query, documents in subtopics.items()
+        }
+    graded = judge_run(run, qrels, complete=complete)
+    if subtopics is not None:
+        group = _subtopic_matrix(graded.data, subtopics, used.min_grade)
+        graded = replace(graded, data=replace(graded.data, group=group))
     evaluator = Evaluator(
-        both.data,
-        metrics,
-        convention=chosen,
-        retrieved=both.retrieved,
-        judged=both.judged,
+        graded.data,
+        named,
+        convention=used,
+        retrieved=graded.retrieved,
+        judged=graded.judged,
         n_jobs=n_jobs,
     )
-    relevant = both.data.y >= chosen.min_grade
-    empty = both.data.n_queries - len(np.unique(both.data.query_of_row()[relevant]))
-    return replace(evaluator(both.scores), empty_queries=empty, left_out=both.left_out)
+    relevant = graded.data.y >= used.min_grade
+    n_queries = graded.data.n_queries
+    empty = n_queries - len(np.unique(graded.data.query_of_row()[relevant]))
+    return replace(evaluator(graded.scores), empty_queries=empty, left_out=graded.left_out)
+
+
+def _subtopic_matrix(data: RankingData, subtopics: BySubtopic, min_grade: float) -> F64:
+    """Return a matrix of shape (n, topics): 1 if a row is relevant to the subtopic, else 0.
+
+    The subtopics of each query are numbered in the order of their first appearance.
+    """
+    numbers: dict[tuple[str, str], int] = {}
+    counts: dict[str, int] = {}
+    cells = []
+    assert data.doc_id is not None, "a run has document ids"
+    rows = zip(data.qid[data.query_of_row()].tolist(), data.doc_id.tolist(), strict=True)
+    for row, (query, doc) in enumerate(rows):
+        for subtopic, grade in subtopics[query].get(doc, {}).items():
+            if (query, subtopic) not in numbers:
+                numbers[query, subtopic] = counts.get(query, 0)
+                counts[query] = counts.get(query, 0) + 1
+            if grade >= min_grade:
+                cells.append((row, numbers[query, subtopic]))
+    matrix = np.zeros((data.n_documents, max(counts.values(), default=1)))
+    matrix[tuple(np.array(cells, np.int64).reshape(-1, 2).T)] = 1.0
+    return matrix
 
 
 def with_relevance_level(convention: Convention, level: float | None) -> Convention:
-    """Return the convention with another lowest grade that is relevant; its name says so."""
+    """Return the convention with another lowest relevant grade, which is added to its name."""
     if level is None:
         return convention
     if isinstance(level, bool) or not isinstance(level, int | float) or not level > 0:

@@ -1,4 +1,4 @@
-"""Hit rate, also called success: whether a relevant document stands in the first k ranks.
+"""Hit rate, also called success: whether a relevant document is in the first k ranks.
 
     hit@k = [g_r >= min_grade for some r <= k]                                                   (1)
 
@@ -25,10 +25,10 @@ from rankwright.metrics.ranked import Ranked, first_relevant
 def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):
     for q in range(lo, hi):
         last = min(indptr[q] + cut[q], indptr[q + 1])
-        r, end, found = first_relevant(indptr[q], last, g, ends, min_grade)
+        r, end, relevant = first_relevant(indptr[q], last, g, ends, min_grade)
         none = 1.0
         for i in range(r, min(end, last)):
-            none *= max(end - i - found, 0) / (end - i)  # (2)
+            none *= max(end - i - relevant, 0) / (end - i)  # (2)
         out[q] = 1.0 - none
 
 
@@ -37,7 +37,7 @@ def _hit(lo, hi, indptr, g, ends, min_grade, cut, out):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Hit(RelevanceMetric):
-    """Whether a relevant document stands in the first k ranks.
+    """Whether a relevant document is in the first k ranks.
 
     Examples
     --------

@@ -5,7 +5,7 @@
 with C pairs in the same order by score and by grade, D in opposite order, T_s pairs with equal
 scores and T_g with equal grades. Equal scores are part of the metric under every convention; since
 tau-b rewards scores that are tied where grades are, its value may lie outside the interval over
-tied orders, where T_s = 0. A query with a single grade, or a single score, is left out.
+tied orders, where T_s = 0. A query with a single grade, or a single score, is omitted.
 `pair_error` looks only at pairs that the grades put in order.
 """
 

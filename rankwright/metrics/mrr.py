@@ -30,12 +30,12 @@ def _reciprocal_rank(lo, hi, indptr, g, ends, min_grade, cut, out):
     for q in range(lo, hi):
         out[q] = 0.0
         start, last = indptr[q], min(indptr[q] + cut[q], indptr[q + 1])
-        r, end, found = first_relevant(start, last, g, ends, min_grade)
+        r, end, relevant = first_relevant(start, last, g, ends, min_grade)
         not_yet = 1.0
-        for i in range(r, min(last, end - found + 1)):
-            here = found / (end - i)
-            out[q] += not_yet * here / (i + 1 - start)  # (2)
-            not_yet *= 1.0 - here
+        for i in range(r, min(last, end - relevant + 1)):
+            chance = relevant / (end - i)
+            out[q] += not_yet * chance / (i + 1 - start)  # (2)
+            not_yet *= 1.0 - chance
 
 
 # --- API -------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class MRR(RelevanceMetric):
             out[:] = out.astype(np.float32)
 
     def swap_form(self, data: RankingData) -> SwapForm:
-        """Return what it takes to know the effect of swapping two documents."""
+        """Return the data from which kernels compute the effect of swapping two documents."""
         judged = self.judge(data)
         gains = judged.gains(judged.grades, BINARY, self.setting("min_grade"))
         once = np.ones(data.n_queries)

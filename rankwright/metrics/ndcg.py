@@ -1,9 +1,9 @@
-"""Normalised discounted cumulative gain: DCG against that of the best possible list.
+"""Normalised discounted cumulative gain: DCG divided by the DCG of the best possible list.
 
     NDCG@k = DCG@k / IDCG@k,      IDCG@k the DCG@k of the documents in order of grade            (1)
 
-The ideal is made of the query's whole list (held to ``max_per_group`` where that is asked), not of
-its first k ranks. Under LETOR 4.0's convention NDCG without a cut-off is a mean,
+The ideal list has all documents of the query (under ``max_per_group``, at most that number of each
+group), not only its first k ranks. Under LETOR 4.0's convention NDCG without a cut-off is a mean,
 
     MeanNDCG = (1/n) sum_{k = 1}^{n} NDCG@k                                                      (2)
 """
@@ -91,7 +91,7 @@ class NDCG(DCG):
         if self._is_mean_over_ranks:
             raise IncompatibleError(
                 "under this convention ndcg without a cut-off is a mean over all cut-offs, which "
-                "has no weights by rank; write ndcg@10, say."
+                "has no weights by rank; write for example ndcg@10."
             )
         form = super().swap_form(data)
         if self.k is not None and self.convention.short_list == "zero":

@@ -1,4 +1,4 @@
-"""Precision: the share of the first k ranks that hold relevant documents.
+"""Precision: share of relevant documents in the first k ranks.
 
     P@k = (1/k) sum_{r = 1}^{min(k, n)} [g_r >= min_grade]                                       (1)
 

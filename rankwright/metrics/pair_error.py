@@ -1,9 +1,9 @@
-"""All-pairs error: how often two documents of different grade stand in the wrong order.
+"""All-pairs error: share of pairs of different grade in the wrong order.
 
     pair_error = (1/P) sum_{g_i > g_j} [s_i < s_j] + [s_i = s_j] / 2,    P = |{g_i > g_j}|       (1)
 
-Looks at scores, so that a tie counts one half under every convention; a query with a single grade
-is left out. Lower is better.
+It compares scores, so a tie counts one half under every convention. Queries with a single grade are
+omitted. Lower is better.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rankwright.metrics.ranked import Ranked
 
 @kernel
 def count_pairs(lo, hi, indptr, g, ends, ideal, out):
-    """Count pairs of different grade, the wrong and the tied of them, and all tied pairs.
+    """Count pairs of different grade, how many are wrong and tied, and all tied pairs.
 
-    One pass from the best score down, with a Fenwick tree over the grades seen so far.
+    One pass from the best score down, with a Fenwick tree over the grades of the documents above.
     """
     for q in range(lo, hi):
         start, n = indptr[q], indptr[q + 1] - indptr[q]
-        seen = np.zeros(n + 1, np.int64)
+        above = np.zeros(n + 1, np.int64)
         ascending = ideal[start : start + n][::-1]
         wrong = tied = tied_any = 0
         r = start
@@ -37,12 +37,12 @@ def count_pairs(lo, hi, indptr, g, ends, ideal, out):
             end = ends[r]
             for i in range(r, end):
                 level = np.searchsorted(ascending, g[i])
-                wrong += _count_below(seen, level)
+                wrong += _count_below(above, level)
             inner = np.sort(g[r:end])
             tied_any += len(inner) * (len(inner) - 1) // 2
             tied += _different_pairs(inner)
             for i in range(r, end):
-                _add(seen, np.searchsorted(ascending, g[i]))
+                _add(above, np.searchsorted(ascending, g[i]))
             r = end
         out[q, 0] = _different_pairs(ascending)
         out[q, 1] = wrong
@@ -90,7 +90,7 @@ def pair_counts(ranked: Ranked) -> F64:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PairError(PairMetric):
-    """Share of pairs of different grade that stand in the wrong order.
+    """Share of pairs of different grade that are in the wrong order.
 
     Examples
     --------

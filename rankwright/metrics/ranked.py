@@ -1,15 +1,16 @@
-"""Grades in the order of the scores, built once and shared by all metrics of an evaluation.
+"""Grades in the order of the scores, computed once for all metrics of an evaluation.
 
-`Judged` is what the grades alone say (the best possible list, the number of relevant documents);
-`Ranked` is one ranking of it. Both hold the grades query after query, best rank first.
+`Judged` has everything that depends only on the grades: the best possible list and the number of
+relevant documents. `Ranked` is one ranking. Both store the grades of one query after the other,
+best rank first.
 
-A **tie block** is a run of ranks with equal scores. Metrics that average over the orders of ties
-get ``ends``: for each rank, where its block ends. ``max_per_group`` keeps the best few documents of
-each group; the list gets shorter, by the same number of documents whatever the scores are.
+A **tie block** is a sequence of ranks with equal scores. Metrics that average over the orders of
+ties get ``ends``: for each rank the end of its block. ``max_per_group`` keeps the best few
+documents of each group. It shortens a list by the same number of documents for any scores.
 
-A **run** retrieves some documents of a query only. The list that is ranked then holds the retrieved
-documents, and the best possible list all of them: ``indptr`` and ``sizes`` are those of the ranked
-lists, ``best_indptr`` and ``best_sizes`` those of the best ones. Otherwise the two are the same.
+A **run** retrieves only some documents of a query. The ranked list then has the retrieved
+documents, and the best possible list all documents: ``indptr`` and ``sizes`` describe the ranked
+lists, ``best_indptr`` and ``best_sizes`` the best lists. Otherwise the two are the same.
 """
 
 from __future__ import annotations
@@ -30,16 +31,14 @@ from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError
 
 LINEAR, EXP2, BINARY, ABOVE = range(4)
-SAMPLED_ORDERS = 100  # of ties, where the mean over all of them has no closed form
-_LEVELS = 32  # grades that are whole and below this are sorted by counting
-_MANY = 100_000  # documents from which counting is worth a kernel of its own
+SAMPLED_ORDERS = 100  # of ties, if the mean over all orders has no closed form
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 @kernel
 def gain_of(grade, kind, level):
-    """Return what a document earns: g; 2^g - 1; 1 if g >= level; or what g has above level."""
+    """Return the gain of a document: g; 2^g - 1; 1 if g >= level; or max(g - level, 0)."""
     if kind == LINEAR:
         return grade
     if kind == BINARY:
@@ -80,42 +79,19 @@ def _gains(lo, hi, indptr, grades, kind, level, out):
 
 
 @kernel
-def _sort_by_counting(lo, hi, indptr, y, out):
-    """Grades of each query from the highest to the lowest."""
-    count = np.zeros(_LEVELS, np.int64)
-    for q in range(lo, hi):
-        for i in range(indptr[q], indptr[q + 1]):
-            count[np.int64(y[i])] += 1
-        r = indptr[q]
-        for grade in range(_LEVELS - 1, -1, -1):
-            if count[grade]:
-                out[r : r + count[grade]] = grade
-                r += count[grade]
-                count[grade] = 0
-
-
-@kernel
-def _count_relevant(lo, hi, indptr, ideal, min_grade, out):
-    for q in range(lo, hi):
-        r = indptr[q]
-        while r < indptr[q + 1] and ideal[r] >= min_grade:
-            r += 1
-        out[q] = r - indptr[q]
-
-
-@kernel
 def first_relevant(r, last, g, ends, min_grade):
-    """Return where the first tie block with relevant documents begins and ends, and their number.
+    """Return the begin and end of the first tie block with relevant documents, and their number.
 
-    It looks from rank ``r`` on; where no block before ``last`` has any, that is where both are.
+    The search starts at rank ``r``. Without a relevant document before ``last``, the block is empty
+    at ``last``.
     """
     while r < last:
         end = ends[r] if len(ends) else r + 1
-        found = 0
+        relevant = 0
         for i in range(r, end):
-            found += g[i] >= min_grade
-        if found:
-            return r, end, found
+            relevant += g[i] >= min_grade
+        if relevant:
+            return r, end, relevant
         r = end
     return last, last, 0
 
@@ -145,7 +121,7 @@ def find_ties(lo, hi, indptr, grades, s, order, ends, tied, matter):
 @lru_cache(maxsize=64)
 def rank_weights(rule: str, n: int) -> F64:
     """Return the weights of ranks 1 to n under a rule of `Convention.discount`."""
-    # RankLib's own expression, so that its figures come out to the last digit.
+    # RankLib's expression, so that results are equal to the last digit.
     log2 = [math.log(rank) / math.log(2) for rank in range(1, n + 2)]
     if rule == "log2":
         table = [1 / log2[rank] for rank in range(1, n + 1)]
@@ -159,7 +135,7 @@ def rank_weights(rule: str, n: int) -> F64:
 
 
 class Judged:
-    """The grades of one data set, and the best list that could be made of them.
+    """The grades of one data set and the best possible list.
 
     Parameters
     ----------
@@ -167,14 +143,16 @@ class Judged:
     integer_grades
         Cut grades to whole numbers.
     max_per_group
-        Keep that many documents of each group of a query.
+        Maximum number of documents of each group of a query.
     gains
-        The gain of each grade from 0, which then stands for the grade.
+        The gain of each grade from 0, which replaces the grade.
+    weighted_gains
+        Replace each grade by its gain of this kind times the weight of the document.
     float32_scores
         Compare scores in single precision.
     retrieved, judged : (n,) bool, optional
-        Of each row of ``data``, whether a run retrieved it, and whether it has a judgment; by
-        default all.
+        Whether a run retrieved each row of ``data``, and whether it has a judgment; by default
+        all rows.
     """
 
     def __init__(
@@ -184,6 +162,7 @@ class Judged:
         integer_grades: bool = False,
         max_per_group: int | None = None,
         gains: tuple[float, ...] | None = None,
+        weighted_gains: int | None = None,
         float32_scores: bool = False,
         retrieved: AnyArray | None = None,
         judged: AnyArray | None = None,
@@ -196,14 +175,22 @@ class Judged:
         self.grades: F64 = np.trunc(data.y) if integer_grades else data.y
         if gains is not None:
             self.grades = _gains_of_grades(self.grades, gains)
-        self.keeps_grades = gains is None and max_per_group is None
+        self.unweighted = self.grades
+        if weighted_gains is not None and data.sample_weight is not None:
+            self.unweighted = np.empty(len(data.y))
+            kind, levels = weighted_gains, np.zeros(data.n_queries)
+            map_queries(
+                _gains, data.indptr, self.grades, kind, levels, self.unweighted, n_jobs=n_jobs
+            )
+            self.grades = self.unweighted * data.sample_weight
+        self.keeps_grades = gains is None and weighted_gains is None and max_per_group is None
         self.max_per_group = max_per_group
         self.n_jobs = n_jobs
         self._group = None if max_per_group is None else data.group_codes()
         self._kept: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return ``compute()``, kept under ``key``."""
+        """Return ``compute()``, computed once for each ``key``."""
         if key not in self._kept:
             self._kept[key] = compute()
         return self._kept[key]
@@ -212,9 +199,9 @@ class Judged:
         """Return the retrieved documents of a ranking under the limit per group, and boundaries."""
         if self.retrieved is None:
             return self._limited(order, self.data.indptr)
-        kept = self.retrieved[order]
-        indptr = np.concatenate(([0], np.cumsum(kept)))[self.data.indptr]
-        return self._limited(order[kept], indptr)
+        is_listed = self.retrieved[order]
+        indptr = np.append(0, np.cumsum(_counts(is_listed, self.data.indptr)))
+        return self._limited(order[is_listed], indptr)
 
     def _limited(self, order: I64, indptr: I64) -> tuple[I64, I64]:
         if self._group is None or self.max_per_group is None:
@@ -225,11 +212,6 @@ class Judged:
     def ideal(self) -> F64:
         """Grades of the best list under the limit per group, query after query."""
         y, indptr = self.grades, self.data.indptr
-        many = len(y) >= _MANY and self._group is None
-        if many and y.max() < _LEVELS and (y == np.trunc(y)).all():
-            out = np.empty(len(y))
-            map_queries(_sort_by_counting, indptr, y, out, n_jobs=self.n_jobs)
-            return out
         return y[self._limited(ranking(y, indptr, n_jobs=self.n_jobs), indptr)[0]]
 
     @cached_property
@@ -276,12 +258,10 @@ class Judged:
         """Return R, the number of relevant documents in the best list of each query."""
 
         def count() -> F64:
-            out = np.empty(len(self.sizes))
-            self.map_best(_count_relevant, self.ideal, float(min_grade), out)
-            return out
+            return _counts(self.ideal >= min_grade, self.best_indptr).astype(np.float64)
 
-        found: F64 = self.once(("relevant", min_grade), count)
-        return found
+        counts: F64 = self.once(("relevant", min_grade), count)
+        return counts
 
     def ideal_of_ranks(self) -> F64:
         """Return the grades of the best lists, each cut to the length of the ranked one."""
@@ -291,18 +271,32 @@ class Judged:
         return self.ideal[np.arange(len(shift)) + shift]
 
     def other_judged(self, min_grade: float) -> F64:
-        """Return how many documents of each query were judged and are not relevant."""
+        """Return the number of documents of each query that are judged and not relevant."""
         if self.judged is None:
             return self.best_sizes - self.relevant(min_grade)
-        others = np.concatenate(([0], np.cumsum(self.judged & (self.grades < min_grade))))
-        return np.diff(others[self.data.indptr]).astype(np.float64)
+        mask = self.judged & (self.grades < min_grade)
+        return _counts(mask, self.data.indptr).astype(np.float64)
 
     def gains(self, grades: F64, kind: int, level: float | F64) -> F64:
-        """Return what documents earn whose grades come in ranked lists, query after query."""
+        """Return the gains of documents with these grades, in ranked lists of all queries."""
         levels = np.full(len(self.indptr) - 1, level, np.float64)
         out = np.empty(len(grades))
         self.map(_gains, grades, kind, levels, out)
         return out
+
+    def mean_weights(self, relevance: F64) -> F64:
+        """Return the mean weight of each query's documents, weighted by relevance.
+
+        It is 0 if all weights are 0, and NaN if no document with a weight is relevant.
+        """
+        weight, query = self.data.sample_weight, self.data.query_of_row()
+        assert weight is not None, "the convention uses weights only if there are any"
+        n_queries = self.data.n_queries
+        relevance = np.where(weight > 0, relevance, 0.0)
+        total = np.bincount(query, relevance, n_queries)
+        sums = np.bincount(query, relevance * weight, n_queries)
+        means = np.divide(sums, total, out=np.full(n_queries, np.nan), where=total > 0)
+        return np.where(np.bincount(query, weight, n_queries) > 0, means, 0.0)
 
     def map(self, function: Callable[..., None], *args: Any) -> None:
         """Call a kernel for the ranked lists of all queries."""
@@ -313,13 +307,19 @@ class Judged:
         map_queries(function, self.best_indptr, *args, n_jobs=self.n_jobs)
 
 
+def _counts(mask: AnyArray, indptr: I64) -> I64:
+    """Return the number of rows of each query in the mask."""
+    counts: I64 = np.diff(np.append(0, np.cumsum(mask))[indptr])
+    return counts
+
+
 def _gains_of_grades(grades: F64, gains: tuple[float, ...]) -> F64:
     """Return the gain of each document, or name the first grade that has none."""
-    known = (grades == np.trunc(grades)) & (grades < len(gains))
-    if not known.all():
-        grade = grades[int(np.argmin(known))]
+    has_gain = (grades == np.trunc(grades)) & (grades < len(gains))
+    if not has_gain.all():
+        grade = grades[int(np.argmin(has_gain))]
         raise DataError(
-            f"grade {grade:g} has no gain: {len(gains)} gains are given, for the whole grades 0 to "
+            f"grade {grade:g} has no gain: there are {len(gains)} gains, for the whole grades 0 to "
             f"{len(gains) - 1}."
         )
     return np.array(gains, np.float64)[grades.astype(np.int64)]
@@ -335,9 +335,9 @@ class Ranked:
         Scores of the data's rows.
     ties
         Order of equal scores, as in `Convention.ties`; "mean" keeps file order.
-        An array orders them by its values, the least first.
+        An array sorts them by its values, ascending.
     strict
-        Take the order as it stands: ranks are never tied.
+        Do not treat equal scores as ties.
     """
 
     def __init__(self, judged: Judged, s: F64, ties: str | F64, *, strict: bool = False) -> None:
@@ -370,8 +370,8 @@ class Ranked:
     def sampled_orders(self) -> Iterator[Ranked]:
         """Yield rankings with their ties in `SAMPLED_ORDERS` sampled orders; one without ties.
 
-        The orders go by the place of a document in its query, so that neither the number of
-        threads nor the other queries change anything.
+        The orders depend only on the places of documents in their query, not on the number of
+        threads or on other queries.
         """
         indptr = self.judged.data.indptr
         scores = self._s[ranking(self._s, indptr, n_jobs=self.judged.n_jobs)]
@@ -400,7 +400,7 @@ class Ranked:
 
 
 def tie_key(ties: str, judged: Judged) -> F64 | None:
-    """Return what orders equal scores under a rule of `Convention.ties`, the least first."""
+    """Return the ascending sort key of equal scores under a rule of `Convention.ties`."""
     if ties == "worst":
         return judged.grades
     if ties == "best":

@@ -1,8 +1,8 @@
-"""Rank-biased precision: what a reader finds who goes on to the next rank with probability p.
+"""Rank-biased precision: gain of a reader who continues to the next rank with probability p.
 
     RBP@k = (1 - p) sum_{r = 1}^{min(k, n)} p^(r - 1) gain(g_r)                                  (1)
 
-with gain 1 for a relevant document (`moffat2008rbp`); ranx takes the grade itself.
+with gain 1 for a relevant document (`moffat2008rbp`); in ranx the gain is the grade.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recall: the share of the relevant documents that stand in the first k ranks.
+"""Recall: share of the relevant documents in the first k ranks.
 
     recall@k = (1/R) sum_{r = 1}^{min(k, n)} [g_r >= min_grade]                                  (1)
 
@@ -17,7 +17,7 @@ from rankwright.metrics.ranked import Judged
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Recall(Precision):
-    """Share of the relevant documents that stand in the first k ranks.
+    """Share of the relevant documents that are in the first k ranks.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Significance tests over per-query values, intervals, and corrections for several tests.
 
-Each takes the values that `rankwright.evaluate` gives in ``per_query``; a query that is left out
-(NaN) on one side is left out on both in the paired tests. Differences are a - b, tests two-sided.
+The arguments are values from ``per_query`` of `rankwright.evaluate`. Paired tests ignore queries
+with a missing value (NaN) on either side. Differences are a - b, and tests are two-sided.
 With weights w_q the paired tests use the weighted differences w_q (a_q - b_q) / mean(w), whose mean
-is the difference of the weighted means: the signs of these are swapped, or they are ranked. Queries
-of weight 0 are left out.
+is the difference of the weighted means: their signs are swapped, or they are ranked. Queries of
+weight 0 are ignored.
 
 **Interval of a mean.** With the weights w_q of n queries (1 without weights) and the residuals
 ``e_q = v_q - m`` from the mean m, the jackknife standard error of the mean is
@@ -15,17 +15,17 @@ and every bootstrap sample of n queries has the studentised value
 
     t* = (m* - m) sqrt(1 + 1/n) / sqrt(se*^2 + se^2 / n)                                       (2)
 
-The interval goes from m - high se to m - low se, with the quantiles low and high of t*. It is never
-narrower than that of Student's t distribution with (sum w)^2 / sum w^2 - 1 degrees of freedom,
-which are n - 1 without weights. The term se^2 / n keeps t* finite in samples without variance,
-which metrics of few different values have often. If all values are equal, other values have at most
-the probability ``1 - 0.025^(1/n)`` (at the level 0.95), and the interval ends where the mean would
-be if these were the bounds of the metric.
+The interval is [m - high se, m - low se] with the quantiles low and high of t*. It is never
+narrower than the interval from Student's t distribution with (sum w)^2 / sum w^2 - 1 degrees of
+freedom, which are n - 1 without weights. The term se^2 / n keeps t* finite in samples without
+variance, which are frequent for metrics with few different values. If all values are equal, other
+values have at most the probability ``1 - 0.025^(1/n)`` (at the level 0.95), and the interval ends
+at the mean that results if these are the bounds of the metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,12 @@ LEVEL = 0.05  # below which a difference is called one
 
 _BATCH = 1_000
 _CELLS = 1 << 20  # of a batch of bootstrap samples
-_ROUNDING = 1e-10  # by which equal differences may come out unequal
+_ROUNDING = 1e-10  # relative rounding error of equal differences
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """What a test found.
+    """Result of a test.
 
     Attributes
     ----------
@@ -94,14 +94,14 @@ def welch_t(a: Any, b: Any) -> TestResult:
     a, b = _values(a, "a"), _values(b, "b")
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return _certain("Welch t", float(a[0] - b[0]), len(a) + len(b))
-    found = stats.ttest_ind(a, b, equal_var=False)
-    return _result("Welch t", float(a.mean() - b.mean()), found, len(a) + len(b))
+    result = stats.ttest_ind(a, b, equal_var=False)
+    return _result("Welch t", float(a.mean() - b.mean()), result, len(a) + len(b))
 
 
 def wilcoxon(a: Any, b: Any, query_weight: Any = None) -> TestResult:
     """Wilcoxon's signed-rank test on the differences of the same queries.
 
-    Queries without a difference are left out (Wilcoxon's own rule, ``zero_method="wilcox"`` of
+    Queries without a difference are ignored (Wilcoxon's rule, ``zero_method="wilcox"`` of
     SciPy), and equal differences share their rank. Differences are rounded to 12 decimals first,
     so that 0.3 - 0.2 and 0.4 - 0.3 are equal; ``scipy.stats.wilcoxon(a, b)`` ranks them apart, and
     its p-value can differ from the fourth digit on.
@@ -120,8 +120,8 @@ def randomisation(
 ) -> TestResult:
     """Fisher's randomisation test: how often swapping sides at random differs as much.
 
-    Each round swaps the two values of a query with probability one half; with so few queries that
-    ``rounds`` covers all swaps, each is tried once and the p-value is exact.
+    Each round swaps the two values of a query with probability one half; if ``rounds`` is
+    enough for all swaps, each is tried once and the p-value is exact.
     """
     d = _differences(a, b, query_weight)
     exact = len(d) < 63 and 2 ** len(d) <= rounds
@@ -173,12 +173,12 @@ def bootstrap_interval(
     For a difference, pass ``a - b`` of the same queries. In simulations with 10 and 20 queries of
     skewed metrics, 95 % intervals contained the true mean in 93 to 100 % of samples; with 5
     queries, in 87 to 99 %. One query has no interval: both limits are NaN. If all values are equal
-    and there are no ``bounds``, the interval is that value.
+    and ``bounds`` are infinite, the interval is that value.
 
     Parameters
     ----------
     values : array-like (Q,)
-        The value of each query; NaN is left out.
+        The value of each query; NaN is ignored.
     query_weight : array-like (Q,), optional
         Weight of each query in the mean.
     bounds : (float, float)
@@ -194,8 +194,8 @@ def bootstrap_interval(
 
     x = np.asarray(values, np.float64).ravel()
     w = np.ones(len(x)) if query_weight is None else np.asarray(query_weight, np.float64).ravel()
-    kept = ~np.isnan(x) & (w > 0)
-    x, w, n = x[kept], w[kept], int(kept.sum())
+    mask = ~np.isnan(x) & (w > 0)
+    x, w, n = x[mask], w[mask], int(mask.sum())
     mean = float(np.average(x, weights=w)) if n else np.nan
     if n < 2:
         return Interval(mean, np.nan, np.nan, level)
@@ -242,33 +242,41 @@ def _standard_errors(residuals: F64, w: F64) -> F64:
 
 
 def holm(p_values: Sequence[float] | Mapping[str, float]) -> Any:
-    """Adjust p-values of several tests by Holm's step-down rule; the same shape comes back.
+    """Return p-values of several tests adjusted by Holm's step-down rule, in the same shape.
 
-    The i-th smallest of m is multiplied with m - i + 1, and none is smaller than the one before.
+    The i-th smallest of m is multiplied by m - i + 1, and none is smaller than the one before.
     """
-    if isinstance(p_values, Mapping):
-        return dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    p = np.asarray(p_values, np.float64)
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted.tolist()
+
+    def step_down(p: F64) -> F64:
+        return np.maximum.accumulate(p * np.arange(len(p), 0, -1))
+
+    return _adjusted(p_values, step_down)
 
 
 def benjamini_hochberg(p_values: Sequence[float] | Mapping[str, float]) -> Any:
-    """Adjust p-values of several tests by Benjamini and Hochberg's step-up rule.
+    """Return p-values of several tests adjusted by the rule of Benjamini and Hochberg.
 
-    The i-th smallest of m is multiplied with m / i, and none is larger than the one after: where
-    those of at most q are called significant, a share q of these is expected to be false.
+    The i-th smallest of m is multiplied by m / i, and none is larger than the one after. If all
+    tests with an adjusted value of at most q are called significant, an expected share q
+    is false.
     """
+
+    def step_up(p: F64) -> F64:
+        stepped = p * len(p) / np.arange(1, len(p) + 1)
+        return np.minimum.accumulate(stepped[::-1])[::-1]
+
+    return _adjusted(p_values, step_up)
+
+
+def _adjusted(p_values: Sequence[float] | Mapping[str, float], rule: Callable[[F64], F64]) -> Any:
+    """Return p-values adjusted by a rule for ascending values, in the same shape."""
     if isinstance(p_values, Mapping):
-        return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+        adjusted_values = _adjusted(list(p_values.values()), rule)
+        return dict(zip(p_values, adjusted_values, strict=True))
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
+    adjusted[order] = np.minimum(rule(p[order]), 1.0)
     return adjusted.tolist()
 
 
@@ -280,11 +288,11 @@ def _differences(a: Any, b: Any, query_weight: Any) -> F64:
             f"a paired test needs the same queries on both sides; here are {a.shape} and {b.shape}."
         )
     weight = np.ones(len(a)) if query_weight is None else np.asarray(query_weight, np.float64)
-    kept = ~(np.isnan(a) | np.isnan(b)) & (weight > 0)
-    if kept.sum() < 2:
-        raise DataError(f"a paired test needs two queries or more, not {int(kept.sum())}.")
-    d: F64 = a[kept] - b[kept]
-    return d if query_weight is None else d * weight[kept] / weight[kept].mean()
+    mask = ~(np.isnan(a) | np.isnan(b)) & (weight > 0)
+    if mask.sum() < 2:
+        raise DataError(f"a paired test needs two queries or more, not {int(mask.sum())}.")
+    d: F64 = a[mask] - b[mask]
+    return d if query_weight is None else d * weight[mask] / weight[mask].mean()
 
 
 def _values(values: Any, name: str) -> F64:
@@ -296,7 +304,7 @@ def _values(values: Any, name: str) -> F64:
 
 
 def _certain(test: str, size: float, n: int) -> TestResult:
-    """Return the result where nothing varies: sure of any difference there is."""
+    """Return the result if all differences are equal: certain, unless they are 0."""
     return TestResult(
         test, size, float(np.copysign(np.inf, size)) if size else 0.0, float(not size), n
     )

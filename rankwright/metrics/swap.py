@@ -1,7 +1,7 @@
-"""What a metric changes by when two documents of a ranking trade places, in O(1) a pair.
+"""Change of a metric when two documents of a ranking are swapped, in O(1) per pair.
 
 `SwapForm` holds a metric on one data set: gains by row, weights by rank, a cut-off and a scale by
-query. For one query, with ``b`` the gains in rank order, a kernel (LambdaRank's, say) calls
+query. For one query, with ``b`` the gains in rank order, a kernel such as LambdaRank's calls
 
     prepare(kind, b, cut, u, v)              once, with scratch ``u`` and ``v`` of length n + 1
     change(kind, i, j, b, a, cut, u, v)      for ranks i < j from 0: new value minus old value
@@ -13,10 +13,10 @@ number of relevant documents up to r, and ranks from 1:
     map      sum_r rel_r C_r / r: the moved document's own term, and +-1/r for every relevant
              document between i and j                                                            (2)
     mrr      1/first: only the first two relevant ranks matter                                   (3)
-    err      terms between i and j are multiplied by (1 - R_j) / (1 - R_i), those after j stay   (4)
+    err      terms between i and j are multiplied by (1 - R_j) / (1 - R_i)                       (4)
 
 `mean_products` serves means over the orders of ties: E_j, the mean product of 1 - R over all
-subsets of j of n documents, comes from those of n - 1 documents and the n-th,
+subsets of j of n documents, follows from the means for n - 1 documents and the n-th document,
 
     E_j = ((n - j) E_j + j (1 - R_n) E_{j - 1}) / n                                              (5)
 """
@@ -162,7 +162,7 @@ class SwapForm(NamedTuple):
     cut : (Q,) array
         How many ranks of each query count.
     scale : (Q,) array
-        What changes are multiplied by; 0 where there is nothing to find.
+        Factor of the changes; 0 for empty queries.
     """
 
     kind: int
@@ -185,7 +185,7 @@ class SwapForm(NamedTuple):
         if metric.max_per_group is not None:
             raise IncompatibleError(
                 f"{metric!r} depends on which documents of a group stay, so a swap of two has no "
-                "value of its own; take it without max_per_group."
+                "fixed effect; use it without max_per_group."
             )
         nothing = metric.nothing_to_find(judged) | (divisor == 0)
         scale = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, divisor))
@@ -194,12 +194,12 @@ class SwapForm(NamedTuple):
 
 # --- swaps among ties ------------------------------------------------------------------------
 #
-# What a swap of two documents changes on average over the orders of tied scores: map, mrr, err.
+# Mean effect of swapping two documents over the orders of tied scores, for map, mrr and err.
 #
 # `rankwright.metrics.swap` knows the change in one ranking. Tied documents have no order, so the
 # change that counts is the mean over all orders of ties. The better document above the worse is
 # never the worse ranking under these metrics, so the mean of the absolute change is the absolute
-# mean, and that is a sum over ranks of expectations. In what follows ranks count from 1, a block of
+# mean, and that is a sum over ranks of expectations. Below, ranks count from 1, a block of
 # tied documents takes the ranks c + 1 to e (t of them), documents i and j are left out of all
 # products and counts, i is in the upper block (or both are in one), and only orders count in which
 # the upper of the two stands on one of the first ``depth`` ranks.
@@ -227,13 +227,13 @@ class Ties(NamedTuple):
 
     Attributes
     ----------
-    end : where the block of a rank ends
+    end : end of the block of a rank
     upper : the part of (6) or (7) that the document has as the upper one of a pair
-    share : in how many of the orders it stands on one of the first ``depth`` ranks
+    share : share of the orders with the document on one of the first ``depth`` ranks
     lower : its part as the lower one, before ``lower_count`` (map) or S (err) is multiplied
     lower_count : mean of v over its block, by which the number of relevant documents counts
     rest : S below its block (err); the number of relevant documents above its block (map)
-    passed : what its block adds to the sum, up to its end (map) or for S = 1 above it (err)
+    passed : the part of its block of the sum, up to its end (map) or for S = 1 above it (err)
     product : the product of 1 - R over its block
     within : the change for the pair of the current row and this document, tied with it
     """
@@ -318,7 +318,7 @@ def _err_weight(r, cut):
 
 @kernel
 def _without(b, c, e, i, j):
-    """Return the gains of ranks c to e but those of i and j."""
+    """Return the gains of ranks c to e without i and j."""
     out = np.empty(e - c - (1 if i == j else 2))
     kept = 0
     for rank in range(c, e):

@@ -2,13 +2,13 @@
 
     WTA = [g_1 = max_i g_i]                                                                      (1)
 
-(equation (9) of `le2007dorm`). ``modified`` is the metric that section 6.4 there optimises in its
-place, NDCG at a cut-off of the query's own,
+(equation (9) of `le2007dorm`). ``modified`` is the metric that section 6.4 there optimises instead,
+NDCG at a cut-off of the query's own,
 
     mWTA = NDCG@m,   m = 3 if the three highest grades are not all equal,
                      else the rank at which the next lower grade begins in the best list         (2)
 
-(n where there is no lower grade).
+(n without a lower grade).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What every metric promises: `check_metric` runs it on any, `metric_checks` lists the properties.
+"""Contract of metrics: `check_metric` checks a metric, `metric_checks` lists the properties.
 
-Short lists are tried in all orders of their documents, so that nothing is believed that the metric
-says of itself: the ideal order is best, and the value of tied documents is the mean over their
-orders wherever models are selected.
+Short lists are evaluated in all orders of their documents. This verifies independently of the
+metric that the ideal order is best, and that models are selected by the mean over the orders of
+tied documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rankwright.core.types import F64
 from rankwright.data.ranking_data import RankingData
 from rankwright.metrics.base import FunctionMetric, Metric
 from rankwright.metrics.base import metric as metric_named
-from rankwright.metrics.evaluation import Evaluator, evaluate
+from rankwright.metrics.evaluation import Evaluator, evaluate, mean_over_queries
 from rankwright.metrics.ranked import Ranked
 from rankwright.testing.contract import (
     Check,
@@ -44,7 +44,7 @@ LISTS += [(2, 0, 0, 1, 0, 2), (2, 2, 2, 2, 0, 1), (0.5, 1.5, 0, 2)]
 
 
 def check_metric(metric: Any, *, convention: str = "standard") -> None:
-    """Raise `ContractError` unless ``metric`` keeps what every metric promises.
+    """Raise `ContractError` unless ``metric`` has the properties of all metrics.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def check_metric(metric: Any, *, convention: str = "standard") -> None:
     --------
     >>> check_metric("ndcg@3")
     """
-    made = metric_named(metric, convention=convention)
-    run_checks(f"metric '{made!r}'", made, metric_checks(made))
+    metric = metric_named(metric, convention=convention)
+    run_checks(f"metric '{metric!r}'", metric, metric_checks(metric))
 
 
 def metric_checks(metric: Any) -> list[Check]:
@@ -67,7 +67,7 @@ def metric_checks(metric: Any) -> list[Check]:
     Returns
     -------
     list of callables
-        Each takes the metric, and raises where the property does not hold.
+        Each takes the metric, and raises an error if the property does not hold.
 
     Examples
     --------
@@ -76,8 +76,7 @@ def metric_checks(metric: Any) -> list[Check]:
     >>> for check in rw.testing.metric_checks(metric)[:2]:
     ...     check(metric)
     """
-    made = metric_named(metric)
-    ties = [check_mean_over_ties, check_bounds_over_ties, check_rows_of_ties]
+    metric = metric_named(metric)
     checks: list[Check] = [
         check_value,
         check_ideal_order,
@@ -87,7 +86,11 @@ def metric_checks(metric: Any) -> list[Check]:
         check_threads,
         check_selection,
     ]
-    return checks if isinstance(made, FunctionMetric) else [*checks, *ties]
+    if not isinstance(metric, FunctionMetric):
+        checks.append(check_bounds_over_ties)
+        if metric.exact_ties:
+            checks += [check_mean_over_ties, check_rows_of_ties]
+    return checks
 
 
 # --- what the checks share -----------------------------------------------------------------------
@@ -109,8 +112,8 @@ def random_lists(n: int = 200, seed: int = 0, tied: bool = False) -> tuple[list[
 
 def tie_patterns(n: int) -> list[tuple[int, ...]]:
     """Return ways to give ``n`` documents up to three different scores."""
-    found = [s for s in product(range(3), repeat=n) if max(s) == len(set(s)) - 1]
-    return found if n < 6 else found[:: len(found) // 20]
+    patterns = [s for s in product(range(3), repeat=n) if max(s) == len(set(s)) - 1]
+    return patterns if n < 6 else patterns[:: len(patterns) // 20]
 
 
 def orders_of_ties(grades: Sequence[float], scores: Sequence[float]) -> Iterator[list[float]]:
@@ -123,12 +126,11 @@ def orders_of_ties(grades: Sequence[float], scores: Sequence[float]) -> Iterator
 
 def values_of(metric: Metric, data: RankingData, s: Any, **options: Any) -> F64:
     """Return the value of each query."""
-    found = evaluate(data, s, {"it": metric}, **options)
-    return found.per_query["it"]
+    return evaluate(data, s, {"it": metric}, **options).per_query["it"]
 
 
 def of_strict_orders(metric: Metric, orders: Any) -> F64:
-    """Return the value of lists of grades in the order that they are given in."""
+    """Return the value of lists of grades in their order."""
     orders = list(orders)
     return values_of(metric, *many_lists(orders, [range(len(orders[0]), 0, -1)] * len(orders)))
 
@@ -140,22 +142,22 @@ def check_value(metric: Metric) -> None:
     """The methods per_query, values and evaluate agree within bounds; the scores are unchanged."""
     lists, scores = random_lists(50, tied=True)
     data, s = many_lists(lists, scores)
-    kept, out = s.copy(), np.full(len(lists), np.inf)
+    before, out = s.copy(), np.full(len(lists), np.inf)
     metric.per_query(s, data, out)
-    found = values_of(metric, data, s)
-    require_equal(out, found, ("per_query", "what evaluate finds"))
+    values = values_of(metric, data, s)
+    require_equal(out, values, ("per_query", "the result of evaluate"))
     ties = str(metric.setting("ties")).replace("mean", "file")
     again = metric.values(Ranked(metric.judge(data), s, ties))
-    require_equal(again, found, ("values", "what evaluate finds"))
-    require_equal(s, kept, ("the array of scores after use", "before"))
-    require(not np.isinf(found).any(), "a value is infinite.")
+    require_equal(again, values, ("values", "the result of evaluate"))
+    require_equal(s, before, ("the array of scores after use", "before"))
+    require(not np.isinf(values).any(), "a value is infinite.")
     low, high = metric.bounds
-    outside = (found < low - 1e-12) | (found > high + 1e-12)
+    outside = (values < low - 1e-12) | (values > high + 1e-12)
     require(not outside.any(), f"a value lies outside its bounds, {low:g} to {high:g}.")
 
 
 def check_ideal_order(metric: Metric) -> None:
-    """No order of the documents is better than that of their grades."""
+    """No order of the documents is better than the order by grade."""
     for grades in LISTS:
         orders = list(permutations(grades))
         values = of_strict_orders(metric, orders)
@@ -170,7 +172,7 @@ def check_ideal_order(metric: Metric) -> None:
 
 
 def check_row_order(metric: Metric) -> None:
-    """The order of rows changes nothing where no scores are tied."""
+    """The order of rows has no effect if no scores are tied."""
     data, s = many_lists(*random_lists(50))
     mixed = shuffled_within(data, 1)
     after = values_of(metric, replace(data, y=data.y[mixed]), s[mixed])
@@ -178,30 +180,34 @@ def check_row_order(metric: Metric) -> None:
 
 
 def check_degenerate_queries(metric: Metric) -> None:
-    """Queries of no document and of one are no trouble."""
+    """Queries without documents and with one document have values."""
     data = RankingData.from_arrays(np.zeros((4, 1)), [0, 2, 1, 1], group_sizes=[0, 1, 1, 2, 0])
-    found = values_of(metric, data, [0.1, 0.2, 0.3, 0.3])
+    values = values_of(metric, data, [0.1, 0.2, 0.3, 0.3])
     empty = np.full(2, metric.value_when_empty())
     names = ("the value of a query without documents", "value_when_empty()")
-    require_equal(found[[0, 4]], empty, names)
-    require(not np.isinf(found).any(), "a value is infinite.")
+    require_equal(values[[0, 4]], empty, names)
+    require(not np.isinf(values).any(), "a value is infinite.")
     low, high = metric.bounds
-    outside = (found < low - 1e-12) | (found > high + 1e-12)
+    outside = (values < low - 1e-12) | (values > high + 1e-12)
     require(not outside.any(), f"a value lies outside its bounds, {low:g} to {high:g}.")
 
 
 def check_query_weights(metric: Metric) -> None:
-    """The mean weighs queries by query_weight and leaves out those whose value is NaN."""
+    """The mean weighs queries by query_weight and omits queries with the value NaN."""
     lists, scores = random_lists(50)
     data, s = many_lists(lists, scores)
     weight = np.random.default_rng(3).choice([0.5, 1.0, 3.0], len(lists))
-    found = Evaluator(replace(data, query_weight=weight), {"it": metric})
+    evaluator = Evaluator(replace(data, query_weight=weight), {"it": metric})
     per_query = values_of(metric, data, s)
-    require_equal(found(s).per_query["it"], per_query, ("the value of a weighted query", "before"))
-    kept = ~np.isnan(per_query)
-    counted = found.counted_weight("it")
-    mean = (counted * per_query)[kept].sum() / weight[kept].sum()
-    require_close(found(s)["it"], mean, ("the mean", "the weighted mean of values"), rtol=1e-12)
+    require_equal(
+        evaluator(s).per_query["it"], per_query, ("the value of a weighted query", "before")
+    )
+    mask = ~np.isnan(per_query)
+    names = "the summary", f"the weighted {metric.summary} of values"
+    mean = mean_over_queries(
+        metric, per_query[mask], weight[mask], evaluator.weights("it")[1][mask]
+    )
+    require_close(evaluator(s)["it"], mean, names, rtol=1e-12)
 
 
 def check_threads(metric: Metric) -> None:
@@ -212,24 +218,24 @@ def check_threads(metric: Metric) -> None:
         np.zeros((n, 1)), rng.integers(0, 4, n), qid=np.sort(rng.integers(0, 300, n))
     )
     s = rng.integers(0, 200, n).astype(np.float64)
-    one, *others = (values_of(metric, data, s, n_jobs=n_jobs) for n_jobs in (1, 2, 5))
-    for other in others:
-        require(one.tobytes() == other.tobytes(), "the values of several threads differ.")
+    single, *threaded = (values_of(metric, data, s, n_jobs=n_jobs) for n_jobs in (1, 2, 5))
+    for values in threaded:
+        require(single.tobytes() == values.tobytes(), "the values of several threads differ.")
 
 
 def check_selection(metric: Metric) -> None:
-    """The metric that selects models is a metric that averages ties, unless a rule was given."""
+    """The metric that selects models averages ties, unless its name has another rule."""
     selects = metric.for_selection()
     require(selects.maximise == metric.maximise, "it points the other way.")
     expected = metric.ties or "mean"
-    found = selects.setting("ties")
-    require(found == expected, f"its rule for ties is {found!r}, not {expected!r}.")
+    rule = selects.setting("ties")
+    require(rule == expected, f"its rule for ties is {rule!r}, not {expected!r}.")
 
 
 def check_mean_over_ties(metric: Metric) -> None:
     """The value that selects models is the mean over the orders of tied documents."""
     selects = replace(metric, ties="mean")
-    require(not selects.own_ties, "ties=mean leaves it a rule of its own.")
+    require(not selects.own_ties, "ties=mean does not average its ties.")
     for grades in LISTS:
         patterns = tie_patterns(len(grades))
         data, s = many_lists([grades] * len(patterns), patterns)
@@ -249,9 +255,9 @@ def check_bounds_over_ties(metric: Metric) -> None:
         judged = metric.judge(data)
         tied = [of_strict_orders(metric, orders_of_ties(grades, p)) for p in patterns]
         for ties, expected in (("worst", least), ("best", most)):
-            found = metric.values(Ranked(judged, s, ties, strict=True), mean=False)
+            values = metric.values(Ranked(judged, s, ties, strict=True), mean=False)
             names = (f"the {ties} value of grades {grades}", "that of all orders of ties")
-            require_close(found, [expected(t) for t in tied], names, rtol=1e-12, atol=1e-14)
+            require_close(values, [expected(t) for t in tied], names, rtol=1e-12, atol=1e-14)
 
 
 def check_rows_of_ties(metric: Metric) -> None:

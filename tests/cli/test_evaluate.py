@@ -120,6 +120,19 @@ def test_a_run_gets_the_figures_of_trec_eval(judged):
     assert "1 left out, as the query is not in the run: q4." in done.stdout
 
 
+def test_names_of_other_tools_and_diversity_judgments(judged, tmp_path):
+    found = run_json("evaluate", *judged, "--metrics", "P_10,nDCG@10,IPrec@0.1,Judged@10,num_rel")
+    assert found["metrics"] == pytest.approx(
+        {"P_10": 0.1, "nDCG@10": 0.7398, "IPrec@0.1": 0.75, "Judged@10": 5 / 6, "num_rel": 3},
+        abs=1e-4,
+    )
+    (tmp_path / "qrels.txt").write_text("q1 1 d1 1\nq1 2 d1 1\nq1 2 d2 1\nq2 1 d5 1\n")
+    found = run_json("evaluate", *judged, "--metrics", "ERR_IA@2,P_IA@2")
+    ideal = 1 + 1 / 4
+    err_ia = ((2 + 1 / 4) / (2 * ideal) + (1 / 2) / ideal) / 2
+    assert found["metrics"] == pytest.approx({"ERR_IA@2": err_ia, "P_IA@2": (3 / 4 + 1 / 2) / 2})
+
+
 def test_complete_and_relevance_level_of_a_run(judged, tmp_path):
     values = tmp_path / "values.tsv"
     options = ("-c", "-l", "2", "--metrics", "map,p@2", "--per-query", values)

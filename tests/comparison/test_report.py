@@ -418,7 +418,7 @@ def test_a_metric_without_values_says_so():
 
 
 def test_every_metric_of_the_package_is_explained():
-    assert set(PLAIN) == set(registry.METRICS)
+    assert set(PLAIN) <= set(registry.METRICS)  # others: the first line of the class
 
 
 @pytest.mark.parametrize(

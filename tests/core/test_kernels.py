@@ -7,47 +7,16 @@ from hypothesis import strategies as st
 from reference.losses import mixed
 
 from rankwright.core.kernels import (
-    clear,
-    clear_query,
     copy_values,
     hash_step,
     hash_uniform,
     log1p_exp,
-    log1p_unit,
-    longest,
     query_seed,
     sigmoid,
     take,
+    twice_artanh,
 )
 from rankwright.core.order import first_of_runs, numbers_of_runs
-
-INDPTR = np.array([0, 2, 2, 7, 8])
-
-
-@pytest.mark.parametrize(
-    ("lo", "hi", "most"), [(0, 4, 5), (0, 2, 2), (3, 4, 1), (1, 2, 0), (2, 2, 0)]
-)
-def test_longest_looks_at_the_queries_of_its_range_alone(lo, hi, most):
-    assert longest(lo, hi, INDPTR) == most
-
-
-def test_clear_writes_zeros_between_the_two_rows_alone():
-    array = np.ones(5)
-    clear(1, 3, array)
-    assert array.tolist() == [1, 0, 0, 1, 1]
-
-
-def test_an_array_without_a_length_was_not_asked_for():
-    room = np.ones(5)
-    clear(1, 3, room[:0])
-    assert room.tolist() == [1, 1, 1, 1, 1]
-
-
-def test_a_query_is_cleared_and_no_other():
-    value, grad = np.ones(4), np.ones(8)
-    clear_query(2, INDPTR, value, grad, np.empty(0))
-    assert value.tolist() == [1, 1, 0, 1]
-    assert grad.tolist() == [1, 1, 0, 0, 0, 0, 0, 1]
 
 
 def test_seed_round_and_query_number_each_make_another_seed():
@@ -90,9 +59,9 @@ def test_far_out_nothing_overflows():
 
 
 @settings(deadline=None)  # the first call compiles
-@given(st.floats(0, 1))
-def test_log1p_unit_is_log1p_to_nearly_the_last_digit(r):
-    assert log1p_unit(r) == pytest.approx(math.log1p(r), rel=3e-15)
+@given(st.floats(0, 1 / 3))
+def test_twice_artanh_is_exact_to_nearly_the_last_digit(u):
+    assert twice_artanh(u) == pytest.approx(2.0 * math.atanh(u), rel=3e-15)
 
 
 @settings(deadline=None)  # the first call compiles

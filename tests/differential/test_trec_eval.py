@@ -174,3 +174,80 @@ def test_a_negative_judgment_is_none():
     expected = [(1 / 3) / 2, 0, 1 / 5, 2 / 7, (1 / np.log2(4)) / ideal, 1 / 3]
     assert list(found.values()) == pytest.approx(expected)
     assert rw.evaluate_run(run, without_c, "bpref")["bpref"] == 1 / 2
+
+
+# --- names of other tools ----------------------------------------------------------------------
+
+
+NAMES = [
+    "P_5", "P_10", "ndcg_cut_10", "ndcg", "map", "map_cut_5", "recip_rank", "Rprec", "bpref",
+    "recall_100", "success_1", "set_P", "set_recall", "set_F", "11pt_avg", "num_ret", "num_rel_ret",
+    *(f"iprec_at_recall_{level / 10:.2f}" for level in range(11)),
+]  # fmt: skip
+SUMS = ("num_ret", "num_rel_ret")
+
+
+def by_their_names(run, qrels, level):
+    """Values of each query and summaries by pytrec_eval, under trec_eval's names."""
+    judgments = without_negative(qrels)
+    measures = pytrec_eval.supported_measures  # with their usual cut-offs
+    evaluator = pytrec_eval.RelevanceEvaluator(judgments, measures, relevance_level=level)
+    found = evaluator.evaluate(run)
+    sums = {name: sum(values[name] for values in found.values()) for name in [*NAMES, "gm_map"]}
+    n = len(found)
+    means = {name: sums[name] if name in SUMS else sums[name] / n for name in NAMES}
+    return found, means | {"gm_map": np.exp(sums["gm_map"] / n)}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    run=by_document(SCORES, min_size=1),
+    qrels=by_document(st.integers(-2, 4), min_size=1),
+    level=st.integers(1, 3),
+)
+@example(run=large(3)[0], qrels=large(3)[1], level=2)
+@pytest.mark.filterwarnings("ignore:no document of the run is judged")
+def test_the_names_of_trec_eval_have_its_values(run, qrels, level):
+    if not run.keys() & qrels.keys():
+        return
+    found, means = by_their_names(run, qrels, level)
+    ours = rw.evaluate_run(run, qrels, [*NAMES, "gm_map"], relevance_level=level, n_jobs=1)
+    for name in NAMES:
+        expected = [found[q][name] for q in ours.qid.tolist()]
+        np.testing.assert_allclose(ours.per_query[name], expected, atol=1e-12, err_msg=name)
+    assert dict(ours) == pytest.approx(means, abs=1e-12)
+
+
+OF_IR_MEASURES = [
+    "nDCG@10", "nDCG", "nDCG(dcg='exp-log2')@10", "AP", "AP@5", "AP(rel=2)", "RR", "P@5",
+    "P(rel=2)@5", "R@10", "Rprec", "Bpref", "Success@1", "IPrec@0.1", "IPrec@0.5", "SetP", "SetR",
+    "SetF", "NumRet", "NumRet(rel=1)", "Judged@10",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_names_of_ir_measures_have_its_values(seed):
+    """Its own summaries, in which every judged query counts."""
+    run, qrels = ({q[1:]: docs for q, docs in part.items()} for part in large(seed))
+    for documents in run.values():  # Judged has another order of ties
+        documents.update({doc: float(n) for n, doc in enumerate(documents)})
+    theirs = {name: ir_measures.parse_measure(name) for name in OF_IR_MEASURES}
+    expected = ir_measures.calc_aggregate(theirs.values(), without_negative(qrels), run)
+    ours = rw.evaluate_run(run, without_negative(qrels), OF_IR_MEASURES, complete=True)
+    for name, measure in theirs.items():
+        digits = 1e-5 if "exp" in name else 1e-9  # gdeval prints five digits
+        assert ours[name] == pytest.approx(expected[measure], abs=digits), name
+    relevant = sum(g >= 1 for documents in qrels.values() for g in documents.values())
+    found = rw.evaluate_run(run, qrels, "NumRel", complete=True)
+    assert found["NumRel"] == relevant  # ir_measures does not count queries that are not in the run
+
+
+def test_the_example_of_ir_measures():
+    """The run and judgments of its documentation, https://ir-measur.es/en/latest/."""
+    qrels = {"Q0": {"D0": 0, "D1": 1}, "Q1": {"D0": 0, "D3": 2}}
+    run = {"Q0": {"D0": 1.2, "D1": 1.0}, "Q1": {"D0": 2.4, "D3": 3.6}}
+    names = ["nDCG@20", "P(rel=1)@10", "AP", "RR"]
+    theirs = {name: ir_measures.parse_measure(name) for name in names}
+    expected = ir_measures.calc_aggregate(theirs.values(), qrels, run)
+    ours = rw.evaluate_run(run, qrels, names)
+    assert dict(ours) == pytest.approx({name: expected[m] for name, m in theirs.items()})

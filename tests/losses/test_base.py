@@ -10,7 +10,7 @@ from small_data import small_data
 from rankwright.core.types import Traits
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses import ListNet, Squared
-from rankwright.losses.base import LONG, KernelLoss, bound_loss
+from rankwright.losses.base import bound_loss
 from rankwright.models import Trees
 
 DATA = small_data(queries=5, documents=8)
@@ -77,18 +77,3 @@ def test_without_qid_all_documents_belong_to_one_query():
     assert halves == pytest.approx(np.mean(parts), rel=1e-12)
     with pytest.raises(DataError, match=r"one number per document; their shape is \(1, 4\)"):
         ListNet()([scores], labels)
-
-
-def test_long_lists_take_the_kernel_for_long_lists():
-    @dataclass(frozen=True, repr=False)
-    class Flagged(KernelLoss):
-        traits = Traits()
-        run = staticmethod(lambda queries, indptr, s, value, grad, curv: value.fill(1.0))
-        run_long = staticmethod(lambda queries, indptr, s, value, grad, curv: value.fill(2.0))
-
-        def terms(self, data):
-            return ()
-
-    for size, expected in ((LONG - 1, 1.0), (LONG, 2.0)):
-        labels = np.arange(size) % 2
-        assert Flagged()(np.zeros(size), labels) == expected

@@ -8,7 +8,7 @@ from scipy.special import expit
 from rankwright import losses
 from rankwright.data.ranking_data import RankingData
 from rankwright.losses import score_sums
-from rankwright.losses.base import LONG
+from rankwright.losses.score_sums import LONG
 
 rng = np.random.default_rng(0)
 N = LONG + 500

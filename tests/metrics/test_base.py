@@ -271,7 +271,7 @@ def test_gains_that_make_no_sense_are_refused(gains, says):
 
 
 def test_a_grade_without_a_gain_and_a_metric_without_gains_are_refused():
-    with pytest.raises(DataError, match=r"grade 3 has no gain: 3 gains are given.*0 to 2"):
+    with pytest.raises(DataError, match=r"grade 3 has no gain: there are 3 gains.*0 to 2"):
         rw.evaluate(DATA, GAIN_SCORES, rw.metric("ndcg", label_gain=[0, 1, 3]))
     with pytest.raises(DataError, match=r"grade 0\.5 has no gain"):
         rw.evaluate([0.5, 1], [1, 0], rw.metric("ndcg", label_gain=[0, 1]), group_sizes=[2])

@@ -6,8 +6,7 @@ import pytest
 
 from rankwright.errors import UsageError
 from rankwright.metrics.convention import (
-    ABOUT,
-    CLAUSE_VALUES,
+    CLAUSES,
     CONVENTIONS,
     Convention,
     conventions_table,
@@ -17,27 +16,27 @@ from rankwright.metrics.convention import (
 
 
 def test_the_presets():
-    tools = "ranklib lightgbm xgboost catboost sklearn trec_eval ranx"
+    tools = "ranklib lightgbm xgboost catboost sklearn trec_eval ranx rax tf_ranking"
     assert list(CONVENTIONS) == ["standard", "letor3", "letor4", "mslr", *tools.split()]
     assert set(descriptions()) == set(CONVENTIONS)
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="there is no convention 'leto4'; did you mean letor4"):
-        Convention.preset("leto4")
+        Convention.named("leto4")
 
 
 def test_a_convention_of_ones_own_starts_from_standard():
     own = Convention(name="ours", gain="linear")
-    assert differences(Convention.preset("standard"), own) == [
+    assert differences(Convention.named("standard"), own) == [
         "gain of grade g (dcg, ndcg): 2^g - 1 (standard), g (ours)"
     ]
 
 
 def test_differences_name_every_clause_that_differs():
-    found = differences(Convention.preset("letor4"), Convention.preset("mslr"))
+    found = differences(Convention.named("letor4"), Convention.named("mslr"))
     assert found == ["relevant: g >= 1 (letor4), g >= 2 (mslr)"]
-    assert differences(Convention.preset("ranx"), Convention.preset("ranx")) == []
+    assert differences(Convention.named("ranx"), Convention.named("ranx")) == []
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_a_value_that_a_clause_does_not_know_is_refused(clause, value):
 
 def test_every_clause_has_texts_and_a_heading():
     clauses = set(Convention.__dataclass_fields__) - {"name"}
-    assert set(CLAUSE_VALUES) == set(ABOUT) == clauses
+    assert set(CLAUSES) == clauses
 
 
 def test_the_table_in_the_documentation_is_current():

@@ -65,10 +65,10 @@ def test_names_are_read(name, canonical):
         ("rbp(p=1)", "p must be a number between 0 and 1, not 1"),
         ("err(max=many)", "max must be a number above 0, not many"),
         ("wta(modified=1)", "modified must be true or false"),
-        ("auc@5", "auc looks at the whole list; write it without @5"),
+        ("auc@5", "auc uses the whole list; write it without @5"),
         ("auc(max_per_group=1)", "auc compares all documents; write it without max_per_group"),
         ("ndcg@5:1", "counts down"),
-        ("ndcg@1:3", "names 3 metrics, where one is expected"),
+        ("ndcg@1:3", "names 3 metrics; name one"),
         ("map@9223372036854775807", "k must be 1,000,000,000 or less; leave k out"),
         ("ndcg@99999999999999999999", "k must be 1,000,000,000 or less; leave k out"),
         pytest.param("ndcg@" + "9" * 5000, "k must be 1,000,000,000 or less", id="5000 digits"),
@@ -337,7 +337,7 @@ def test_grades_up_to_31_and_metrics_without_exponential_gains_are_not_warned_ab
 def test_the_result_is_a_mapping_that_shows_its_convention():
     found = evaluate(lists([1, 0], [0, 0]), [1, 0, 1, 1], "NDCG@10,map", convention="ranklib")
     assert dict(found) == {"NDCG@10": 0.5, "map": 0.5}
-    assert found.convention is Convention.preset("ranklib")
+    assert found.convention is Convention.named("ranklib")
     assert repr(found).splitlines() == [
         "Evaluation (convention ranklib, 2 queries, 1 empty, 0 with ties that matter)",
         "  NDCG@10  0.5000",
@@ -501,14 +501,6 @@ class MeanRanker:
         return np.mean(X, axis=1)
 
 
-def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
-    expected = evaluate(Y, SCORES, "ndcg@1,map", qid=QID)
-    for X in (np.zeros((6, 2)), pd.DataFrame({"a": Y})):
-        found = evaluate((X, Y, QID), SCORES, "ndcg@1,map")
-        assert dict(found) == dict(expected)
-        assert found.qid.tolist() == expected.qid.tolist()
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -520,23 +512,20 @@ def test_a_tuple_as_eval_set_takes_it_has_the_grades_and_the_queries():
         (([2, 0, 1, -1, 1, 0], SCORES, "map"), r"grades must be .* row 3 \(query a\) has -1"),
         ((["good"] * 6, SCORES, "map"), "y must be numbers; row 0 holds 'good'"),
         ((Y, ["good"] * 6, "map"), "scores must be numbers"),
-        (((Y, QID), SCORES, "map"), "is a tuple of 2 parts; give the grades alone"),
-        ((([[1]], Y, QID), SCORES, "map"), r"\(X, y, qid\) has the queries; omit qid"),
+        (((Y, QID), SCORES, "map"), "is a tuple of 2 arrays; write evaluate"),
+        ((([[1]], Y, QID), SCORES, "map"), "is a tuple of 3 arrays; write evaluate"),
         (
             (MeanRanker(), SCORES, "map"),
-            "the first argument is a MeanRanker; give what it predicts",
+            "the first argument is a MeanRanker; pass its predictions",
         ),
-        ((Y, MeanRanker(), "map"), "the scores argument is a MeanRanker; give what it predicts"),
+        ((Y, MeanRanker(), "map"), "the scores argument is a MeanRanker; pass its predictions"),
         (([[1, 2], [3]], SCORES, "map"), "lists of different lengths"),
         ((np.zeros((2, 3)), SCORES, "map"), r"shape \(2, 3\).*put all queries end to end"),
         (("test.txt", SCORES, "map"), "is a text .test.txt.; read a file with rankwright.load"),
         ((None, SCORES, "map"), "the grades are None"),
-        ((7, SCORES, "map"), "the grades are int, where an array is expected"),
-        (
-            (Y, "score", "map"),
-            "scores='score' names a column, but the first argument is not a frame",
-        ),
-        (([], [], "map"), "there is no row to evaluate"),
+        ((7, SCORES, "map"), "the grades are int, not an array"),
+        ((Y, "score", "map"), "scores is a text, 'score'; pass an array with a value for each"),
+        (([], [], "map"), "there are no rows to evaluate"),
         ((Y, SCORES, QID), "'b' is not the name of a measure|there is no metric 'b'"),
         ((Y, SCORES, [1, 2]), "a metric is a name, a Metric or a function .* not 1"),
     ],
@@ -551,11 +540,9 @@ def test_arguments_that_do_not_belong_together_are_refused():
     data = RankingData.from_arrays(np.zeros((6, 1)), Y, qid=QID)
     with pytest.raises(UsageError, match="RankingData and click logs have their own qid; leave"):
         evaluate(data, SCORES, "map", qid=QID)
-    with pytest.raises(UsageError, match="grades are given twice"):
-        evaluate(Y, SCORES, "map", y=Y, qid=QID)
     with pytest.raises(DataError, match="not both"):
         evaluate(Y, SCORES, "map", qid=QID, group_sizes=[6])
-    with pytest.raises(UsageError, match="qid='query' names a column"):
+    with pytest.raises(UsageError, match="qid is a text, 'query'; pass an array"):
         evaluate(Y, SCORES, "map", qid="query")
     with pytest.raises(DataError, match="sizes of queries are given as group_sizes"):
         evaluate(Y, SCORES, "map", qid=[4, 2])
@@ -584,35 +571,35 @@ BACKENDS = {
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_frames_are_taken_by_the_names_of_their_columns(backend):
+def test_columns_of_frames_are_arrays(backend):
     frame = BACKENDS[backend](FRAME)
     names = "mrr,ndcg(max_per_group=1)@2"
-    found = evaluate(frame, "score", names, y="grade", qid="query", query_weight="w", group="host")
+    grades, scores, qid = (frame[column] for column in ("grade", "score", "query"))
+    found = evaluate(grades, scores, names, qid=qid, query_weight=frame["w"], group=frame["host"])
     arrays = evaluate(Y, SCORES, names, qid=QID, query_weight=FRAME["w"], group=list(FRAME["host"]))
     assert dict(found) == dict(arrays)
     assert found.qid.tolist() == ["b", "a", "c"]
 
 
-def test_arrays_may_stand_beside_columns():
-    found = evaluate(FRAME, np.array(SCORES), "mrr", y="grade", qid=QID)
-    assert dict(found) == dict(evaluate(Y, SCORES, "mrr", qid=QID))
-
-
-def test_wrong_columns_are_answered_with_a_sentence():
-    with pytest.raises(UsageError, match=r"column of the grades is not named.*y='grade'"):
-        evaluate(FRAME, "score", "map", qid="query")
-    with pytest.raises(DataError, match="there is no column 'scores'; did you mean score"):
-        evaluate(FRAME, "scores", "map", y="grade", qid="query")
-    with pytest.raises(DataError, match="there is no column 'qid'"):
-        evaluate(FRAME, "score", "map", y="grade", qid="qid")
-    with pytest.warns(UserWarning, match="no qid was given"):
-        evaluate(FRAME, "score", "map", y="grade")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_frame_is_refused_with_the_call_that_names_its_columns(backend):
+    """The columns are found by their usual names."""
+    frame = BACKENDS[backend](FRAME)
+    call = r"evaluate\(frame\['grade'\], frame\['score'\], metrics, qid=frame\['query'\]\)"
+    for use in (
+        lambda: evaluate(frame, "score", "map", qid="query"),
+        lambda: evaluate(frame, SCORES, "map", qid=QID),
+    ):
+        with pytest.raises(UsageError, match=f"the first argument is a frame; write {call}"):
+            use()
+    renamed = FRAME.rename(columns={"grade": "relevance", "query": "query_id", "score": "s"})
+    call = r"evaluate\(frame\['relevance'\], frame\['score'\], .*qid=frame\['query_id'\]"
+    with pytest.raises(UsageError, match=call):
+        evaluate(renamed, "s", "map")
     missing = FRAME.astype({"query": object}).copy()
     missing.loc[3, "query"] = None
     with pytest.raises(DataError, match="the query id is missing at row 3"):
-        evaluate(missing, "score", "map", y="grade", qid="query")
-    with pytest.raises(DataError, match=r"index of scores is that of frame in another order"):
-        evaluate(FRAME, FRAME["score"].sort_values(), "map", y="grade", qid="query")
+        evaluate(missing["grade"], missing["score"], "map", qid=missing["query"])
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
@@ -882,11 +869,43 @@ def test_a_relevance_level_that_cannot_be_is_refused(level):
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
-    [("ndcg_cut_10", "ndcg@10"), ("recip_rank", "mrr"), ("P_5", "p@5"), ("set_F", "f1")],
+    [
+        ("ndcg_cut_10", "ndcg@10"),
+        ("map_cut_100", "map@100"),
+        ("recip_rank", "mrr"),
+        ("P_5", "p@5"),
+        ("set_F", "f1"),
+        ("iprec_at_recall_0.10", "iprec(recall=0.1)"),
+        ("11pt_avg", "iprec"),
+        ("nDCG(dcg='exp-log2')@10", "ndcg(gain=exp2)@10"),
+        ("AP(rel=2)@100", "map(min_grade=2)@100"),
+        ("IPrec@0.1", "iprec(recall=0.1)"),
+        ("R@100", "recall@100"),
+        ("NumRet", "num_ret"),
+        ("NumRet(rel=1)", "num_rel_ret(min_grade=1)"),
+        ("alpha_nDCG(alpha=0.2)@20", "alpha_ndcg(alpha=0.2)@20"),
+        ("ERR_IA@20", "err_ia@20"),
+        ("precision@5", "p@5"),
+    ],
 )
-def test_names_of_trec_eval_are_answered_with_ours(theirs, ours):
-    with pytest.raises(UsageError, match=f"there is no metric '{theirs}'.* {ours}"):
-        rw.evaluate_run(RUN, QRELS, theirs)
+def test_names_of_other_tools_are_aliases_and_kept_in_results(theirs, ours):
+    assert repr(metric(theirs)) == ours
+    assert list(named_metrics(theirs)) == [theirs]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("ndcg_cut_10@5", "'ndcg_cut_10@5' has two cut-offs"),
+        ("ndcg@1.5", "the cut-off 1.5 of ndcg is not a whole number"),
+        ("ndcg@1.5:3", "is not the name of a metric"),
+        ("utility_10", "there is no metric 'utility_10'"),
+        ("P(judged_only=true)@5", "p has no parameter 'judged_only'"),
+    ],
+)
+def test_names_like_those_of_other_tools_are_answered_with_a_sentence(name, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        metric(name)
 
 
 class TensorOnGPU:

@@ -1,4 +1,4 @@
-"""The best list of a query, found by counting or by sorting, and the weights of ranks."""
+"""The best list of a query, ties, and the weights of ranks."""
 
 from math import log2
 
@@ -7,17 +7,12 @@ import pytest
 from small_data import lists
 
 from rankwright import RankingData
-from rankwright.metrics import ranked
 from rankwright.metrics.ranked import Judged, Ranked, rank_weights
 
 
-@pytest.mark.parametrize("many", [0, 10**9])
-def test_counting_and_sorting_find_the_same_best_list(many, monkeypatch):
-    monkeypatch.setattr(ranked, "_MANY", many)
+def test_the_best_list_has_the_grades_of_each_query_from_the_highest_down():
     y = np.random.default_rng(0).integers(0, 5, 60).astype(float)
-    sizes = [1, 0, 39, 20]
-    qid = np.repeat(np.arange(4), sizes)
-    data = RankingData.from_arrays(np.zeros((60, 1)), y, qid=qid)
+    data = RankingData.from_arrays(np.zeros((60, 1)), y, group_sizes=[1, 0, 39, 20])
     best = [np.sort(y[a:b])[::-1] for a, b in zip(data.indptr[:-1], data.indptr[1:], strict=True)]
     assert Judged(data).ideal.tolist() == np.concatenate(best).tolist()
 

@@ -38,7 +38,10 @@ def test_the_first_feature_is_the_best_single_feature():
     assert only.loss == pytest.approx(-mean)
 
 
-@pytest.mark.parametrize("name", sorted(registry.METRICS))
+MEANS = [name for name in sorted(registry.METRICS) if metric(name).summary == "mean"]
+
+
+@pytest.mark.parametrize("name", MEANS)
 def test_any_metric_can_be_improved(name):
     last = rounds_of(name=name, n_rounds=20)[-1]
     model = last.model()

@@ -316,7 +316,7 @@ def test_a_lazy_frame_is_to_be_collected():
         lambda: rw.explain(FITTED, lazy, query="q1"),
         lambda: rw.importance(FITTED, data=lazy),
         lambda: rw.cross_validate("ranksvm", lazy, "grade", qid="query"),
-        lambda: rw.evaluate(lazy, "price", y="grade", qid="query"),
+        lambda: rw.evaluate(lazy, "price", qid="query"),
     ):
         with pytest.raises(DataError, match=r"X is a lazy frame; collect it first: X.collect\(\)"):
             use()

@@ -87,6 +87,86 @@ def err(g, s, k=None, max=4):  # noqa: A002
     return total
 
 
+def gm_map(g, s, k=None, min_grade=1):
+    return map(g, s, k, min_grade)  # the mean over queries is another one
+
+
+def iprec(g, s, recall=None, min_grade=1):
+    rel = _relevant(g, min_grade)
+    if not any(rel):
+        return None
+
+    def at(level):
+        needed = int(level * sum(rel) + 0.9)
+        precisions = [sum(rel[:r]) / r for r in range(1, len(g) + 1) if sum(rel[:r]) >= needed]
+        return max(precisions, default=0.0)
+
+    return at(recall) if recall is not None else sum(at(x / 10) for x in range(11)) / 11
+
+
+def num_ret(g, s):
+    return len(g)
+
+
+def num_rel(g, s, min_grade=1):
+    return sum(_relevant(g, min_grade))
+
+
+def num_rel_ret(g, s, k=None, min_grade=1):
+    return sum(_relevant(g, min_grade)[:k])
+
+
+def judged(g, s, k=None):
+    return 1.0  # outside of runs all documents are judged
+
+
+def coverage_error(g, s, min_grade=1):
+    relevant = [x for x, rel in zip(s, _relevant(g, min_grade), strict=True) if rel]
+    return sum(x >= min(relevant) for x in s) if relevant else None
+
+
+def novelty(J, alpha, divisor):
+    """Sum of gains over ranks, which fall with the documents above on the same subtopic."""
+    topics = range(len(J[0]) if J else 0)
+    return sum(
+        J[r][t] * (1 - alpha) ** sum(J[i][t] for i in range(r)) / divisor(r + 1)
+        for r in range(len(J))
+        for t in topics
+    )
+
+
+def greedy(J, alpha):
+    """The best list of subtopics by row: the document with the largest gain comes next."""
+    ranked, rest = [], list(J)
+    while rest:
+        gains = [novelty([*ranked, row], alpha, lambda r: 1) for row in rest]
+        ranked.append(rest.pop(gains.index(max(gains))))
+    return ranked
+
+
+def alpha_ndcg(g, s, k=None, alpha=0.5, subtopics=None):
+    J = [[rel] for rel in _relevant(g)] if subtopics is None else subtopics
+    if not np.any(J):
+        return None
+    sums = [novelty(rows[:k], alpha, lambda r: log2(r + 1)) for rows in (J, greedy(J, alpha))]
+    return sums[0] / sums[1]
+
+
+def err_ia(g, s, k=None, alpha=0.5, subtopics=None):
+    J = [[rel] for rel in _relevant(g)] if subtopics is None else subtopics
+    T = np.any(J, axis=0).sum()
+    if not T:
+        return None
+    ideal = sum(T * (1 - alpha) ** (r - 1) / r for r in range(1, (k or len(J)) + 1))
+    return novelty(J[:k], alpha, lambda r: r) / ideal
+
+
+def p_ia(g, s, k=None, min_grade=1, subtopics=None):
+    J = [[rel] for rel in _relevant(g, min_grade)] if subtopics is None else subtopics
+    T = np.any(J, axis=0).sum()
+    return np.sum(J[:k]) / ((k or len(J)) * T) if T else None
+
+
 def rbp(g, s, k=None, p=0.8, min_grade=1):
     rel = _relevant(g, min_grade)
     return (1 - p) * sum(p**r for r in range(len(g))[:k] if rel[r]) if any(rel) else None
