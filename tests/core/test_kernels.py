@@ -19,6 +19,9 @@ from rankwright.core.kernels import (
 from rankwright.core.order import first_of_runs, numbers_of_runs
 
 
+INDPTR = np.array([0, 2, 2, 7, 8])
+
+
 def test_seed_round_and_query_number_each_make_another_seed():
     clocks = [[7, 0, 0], [8, 0, 0], [7, 1, 0]]
     seeds = {int(query_seed(np.array(c, np.uint64), q)) for c in clocks for q in range(3)}
