@@ -214,6 +214,7 @@ class BoundKernel:
         self._ranges = query_ranges(np.append(0, np.cumsum(present.sizes[self._ordered])))
         is_one = bool((self.weight[self._ordered] == 1.0).all())
         self._row_weight = None if is_one else np.repeat(self.weight, present.sizes)
+        self._run = loss.run
         self._at: F64 | None = None  # scores of the last gradient, where the Hessian is
         self._is_at = False  # whether the work arrays are those of these scores
 
@@ -312,7 +313,7 @@ class BoundKernel:
         self._clear(lo, hi, grad, bend)
         self.per_query[lo:hi] = 0.0
         seen = self._gather(s, 0, lo, hi)
-        self._call(self.loss.run, lo, hi, seen, *self.terms, self.per_query, grad, bend)
+        self._call(self._run, lo, hi, seen, *self.terms, self.per_query, grad, bend)
         self.per_query[lo:hi] *= self.weight[lo:hi]
         for part, array in ((grad, out), (bend, curv)):
             if array is not None:

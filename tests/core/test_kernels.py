@@ -18,7 +18,6 @@ from rankwright.core.kernels import (
 )
 from rankwright.core.order import first_of_runs, numbers_of_runs
 
-
 INDPTR = np.array([0, 2, 2, 7, 8])
 
 
