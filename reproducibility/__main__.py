@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reproducibility import deck, dorm, intervalrank, memr, sparse
+from reproducibility import deck, dorm, intervalrank, losses, memr, sparse
 from reproducibility.protocol import Run, progress
 from reproducibility.report import Report
 
@@ -20,7 +20,7 @@ Experiment = Callable[[Run], Report]
 def experiments() -> dict[str, Experiment]:
     """Return all experiments by name."""
     by_name: dict[str, Experiment] = {}
-    for script in (deck, dorm, intervalrank, memr, sparse):
+    for script in (deck, dorm, intervalrank, losses, memr, sparse):
         by_name.update(script.EXPERIMENTS)
     return dict(sorted(by_name.items()))
 
