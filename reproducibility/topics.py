@@ -24,7 +24,6 @@ from scipy import sparse
 
 import rankwright as rw
 from rankwright.losses.base import document_weight, order_weight
-from rankwright.losses.domination_columns import Columns
 from rankwright.losses.pair_sampler import PairSampler
 from rankwright.metrics import Evaluator
 from rankwright.models.perceptron import pamir_steps
@@ -43,12 +42,11 @@ def domination_path(
 
     The path goes from the least penalty that makes all weights 0 down to ``least`` times it.
     """
-    bounds = np.array([0, X.shape[0]])
-    shared = Columns.of(sparse.csc_array(X), bounds, n_jobs=n_jobs)
+    columns = sparse.csc_array(X)
     domination = rw.loss("domination", **loss)
 
     def path(data: rw.RankingData, topic: int) -> Iterator[Any]:  # noqa: ARG001
-        problem: Any = domination.bind(data, n_jobs=1).by_column(shared, n_jobs=1)
+        problem: Any = domination.bind(data, n_jobs=1).by_column(columns, n_jobs=n_jobs)
         penalties = falling_l1(problem, steps=steps, least=least)
         top = penalties[0] / least ** (1.0 / steps)
         problem.l2 = l2

@@ -261,11 +261,11 @@ def launch(one: Any, queries: Any, args: tuple[Any, ...], *, team: int, stream: 
 def _launcher(function: Any, team: int) -> Any:
     """Return the kernel of a launch: each team, or thread, calls the function for its query."""
 
-    def team_of_queries(queries, args):
+    def team_of_queries(queries: Any, args: Any) -> None:
         k = cuda.blockIdx.x
         function(queries[k : k + 1], *args)
 
-    def thread_of_queries(queries, args):
+    def thread_of_queries(queries: Any, args: Any) -> None:
         k = cuda.grid(1)
         if k < len(queries):
             function(queries[k : k + 1], *args)

@@ -76,8 +76,8 @@ class BoundLoss(Protocol):
       loss is convex;
     - ``state`` and ``load_state``: `StatefulLoss`.
 
-    A loss declares ``targets``, ``by_column`` or ``concave_part`` before it is bound by the
-    attribute ``bound_class``, the class of the bound loss.
+    A loss declares these methods before it is bound by the attribute ``bound_class``, the class of
+    the bound loss; without it, a loss is taken to have ``value`` and ``grad`` only.
     """
 
     def value(self, s: F64) -> float:

@@ -195,6 +195,15 @@ class BoundKernel:
         Weight of each query; 0 if it has no order.
     per_query : array of shape (n_queries,)
         Weighted loss of each query at the last scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwright as rw
+    >>> data = rw.RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7])
+    >>> bound, gradient = rw.losses.Squared().bind(data), np.empty(2)
+    >>> bound.grad(np.zeros(2), gradient), gradient
+    (0.5, array([ 0., -1.]))
     """
 
     score_limit: float | None = None

@@ -29,7 +29,7 @@ from rankwright.core.kernels import hash_step, hash_uniform, query_seed
 from rankwright.core.parameters import Count, Positive, resolve_part
 from rankwright.core.types import F64, AnyArray, Traits
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import IncompatibleError
+from rankwright.errors import IncompatibleError, UsageError
 from rankwright.losses.base import (
     BoundSample,
     KernelLoss,
@@ -146,7 +146,10 @@ class Stochastic(KernelLoss):
     @property
     def resolved(self) -> Any:
         """The loss whose mean is computed, as an object."""
-        return resolve_part("losses", self.loss)
+        loss = resolve_part("losses", self.loss)
+        if not (hasattr(loss, "bind") and hasattr(loss, "traits")):
+            raise UsageError(f"loss must be a loss or the name of one, not {self.loss!r}.")
+        return loss
 
     @property
     def traits(self) -> Traits:

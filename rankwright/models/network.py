@@ -30,15 +30,16 @@ from rankwright.core.parameters import (
 )
 from rankwright.core.products import transposed_times_vector
 from rankwright.core.rng import stream
-from rankwright.core.types import F64, I64, AnyArray, Loss, Round
+from rankwright.core.types import F64, I64, AnyArray, Loss, Round, offers
 from rankwright.data.content import in_content_order
 from rankwright.data.ranking_data import RankingData
-from rankwright.errors import MissingExtraError, UsageError
+from rankwright.errors import IncompatibleError, MissingExtraError, UsageError
 from rankwright.losses.base import document_weight, order_weight
 from rankwright.models.fitted_network import FittedNetwork
 from rankwright.models.linear import deviations
 from rankwright.models.missing import fill_values, filled
 from rankwright.models.schema import ModelPart
+from rankwright.solvers.choice import lacking
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
@@ -165,6 +166,9 @@ class Network(ModelPart):
 
         The state of a round must be read before the next round.
         """
+        if not offers(loss, "grad_queries"):
+            message = lacking("network", ["grad_queries"], loss, "Use a linear model or trees.")
+            raise IncompatibleError(message)
         from rankwright.models import network_training as training  # imports torch
 
         device = training.choose_device(self.device)

@@ -147,10 +147,7 @@ def _suitable_solver(loss: Loss) -> str | None:
 
 
 def missing_needs(needs: frozenset[str], loss: Loss) -> list[str]:
-    """Return those of the ``needs`` that the loss does not meet.
-
-    Methods of a loss that does not declare them are checked when it is bound.
-    """
+    """Return those of the ``needs`` that the loss does not meet."""
     described = [need for need in NEEDS if need in needs]
     undescribed = sorted(needs - NEEDS.keys())
     return [need for need in (*described, *undescribed) if not _meets(loss, need)]
@@ -163,7 +160,7 @@ def _meets(loss: Loss, need: str) -> bool:
         return hasattr(loss, need)
     if need in _TRAITS:
         return bool(getattr(loss.traits, need))
-    return offers(loss, need) or not hasattr(loss, "bound_class")
+    return offers(loss, need)
 
 
 def lacking(who: str, missing: list[str], loss: Loss, advice: str) -> str:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from simulated_gpu import cuda
 
-from rankwright.core import kernels, order, team
+from rankwright.core import order, team
 from rankwright.core.jit import kernel
 from rankwright.errors import MissingExtraError
-from rankwright.losses import gbrank, lambdarank, listnet, ranknet, top_k
+from rankwright.losses import base, gbrank, lambdarank, listnet, ranknet, top_k
 
 
 @kernel
@@ -36,7 +36,7 @@ def test_a_kernel_keeps_its_code_and_calls_what_is_compiled_for_the_gpu():
 def test_one_thread_a_query_has_the_names_of_the_cpu():
     scope = cuda._rebound(order.sort_query.py_func, 1).__globals__
     assert scope["members"] is cuda.device_function(team.members, 1)
-    assert cuda._rebound(kernels.clear.py_func, 1).__globals__["shared_range"] is range
+    assert cuda._rebound(base.exponentials.py_func, 1).__globals__["shared_range"] is range
 
 
 def test_what_allocates_is_found_wherever_it_is_called():

@@ -58,7 +58,7 @@ def test_trees_take_a_loss_that_has_a_gradient_alone():
 
 
 def test_a_loss_is_called_with_scores_and_labels():
-    scores, labels = np.array([1.0, 2.0, 0.0, 0.5, 0.2, 3.0]), [0, 1, 2, 1, 0, 2]
+    scores, labels = np.array([1.0, 2.0, 0.0, 0.5, 0.2, 3.0]), [0, 1, 2, 0, 1, 2]
     qid, weight = ["b", "a", "b", "a", "b", "c"], [1.0, 2.0, 0.0, 1.0, 3.0, 1.0]
     loss = Squared()
     error = np.where(np.array(qid) == "c", 0.0, np.array(weight) * (scores - labels))

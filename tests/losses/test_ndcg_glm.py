@@ -8,8 +8,9 @@ from scipy.optimize import minimize_scalar
 
 from rankwright.data.ranking_data import RankingData
 from rankwright.errors import UsageError
+from rankwright.losses.fixed_targets import FixedTargets
 from rankwright.losses.listnet import ListNet
-from rankwright.losses.ndcg_glm import NDCGGLM, FixedTargets
+from rankwright.losses.ndcg_glm import NDCGGLM
 
 
 def query(y, **arrays):

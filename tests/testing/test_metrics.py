@@ -27,9 +27,9 @@ def test_check_metric_takes_a_name_an_object_and_a_function():
     [
         (
             lambda s, y: -float(y[s.argmax()]),
-            "'No order of the documents is better than that of their grades': grades in the order",
+            "'No order of the documents is better than the order by grade': grades in the order",
         ),
-        (lambda s, y: float(y[0]), "better than that of their grades|order of rows changes"),
+        (lambda s, y: float(y[0]), "better than the order by grade|order of rows has no effect"),
         (lambda s, y: "good", "DataError: the metric 'lambda' returned 'good' for query 0"),
     ],
 )
