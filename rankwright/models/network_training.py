@@ -33,6 +33,7 @@ import numpy as np
 from scipy import sparse
 
 from rankwright.core.checks import ArraySpec, check_arrays
+from rankwright.core.jit import without_collecting
 from rankwright.core.openmp import passive_waiting
 from rankwright.core.parallel import map_ranges, query_ranges
 from rankwright.core.rng import stream
@@ -317,7 +318,11 @@ class Trainer:
             return
         if batch not in self._graphs:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            # The collector could free the graphs of an earlier fit, which ends a capture.
+            with (
+                without_collecting(),
+                torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"),
+            ):
                 self._compute(t, batch)
             self._graphs[batch] = graph
         self._graphs[batch].replay()

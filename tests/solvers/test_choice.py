@@ -206,6 +206,8 @@ def test_anyones_solver_is_as_good():
 class Annealed:
     """A squared loss whose bound loss has ``set_iteration``, as of a temperature that falls."""
 
+    bound_class = Squared().bound_class
+
     def __init__(self, stochastic=False):
         self.traits = Traits(convex=True, stochastic=stochastic)
 
