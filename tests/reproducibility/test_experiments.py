@@ -37,6 +37,7 @@ PRINTED_FIGURES = {  # how many, by experiment
     "memr-table2": 9,
     "memr-table4": 7,
     "mq2008-trees": 35,
+    "new-losses": 0,
     "sparse-table11": 18,
     "sparse-table12": 25,
     "sparse-table13": 10,
