@@ -290,8 +290,10 @@ class Trainer:
         self._records &= net.dropout == 0.0 and len(cuts) <= _MAX_GRAPHS
         self._is_warm = False  # whether kernels are compiled and features copied
         self._graphs: dict[int, Any] = {}
+        self._pool = self._stream = None
         if self._records:
             self._pool = torch.cuda.graph_pool_handle()  # batches never run at the same time
+            self._stream = torch.cuda.Stream()
 
     def epoch(self) -> float:
         """Take a step for each batch; return the loss, computed with the weights of each step."""
@@ -314,18 +316,40 @@ class Trainer:
     def batch_grad(self, t: int, batch: int) -> None:
         """Compute the loss of a batch and its gradient in each parameter."""
         if not (self._records and self._is_warm):
-            self._compute(t, batch)
+            with self._graph_stream():
+                self._compute(t, batch)
             return
         if batch not in self._graphs:
             graph = torch.cuda.CUDAGraph()
             # The collector could free the graphs of an earlier fit, which ends a capture.
             with (
                 without_collecting(),
-                torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"),
+                torch.cuda.graph(
+                    graph,
+                    pool=self._pool,
+                    stream=self._stream,
+                    capture_error_mode="thread_local",
+                ),
             ):
                 self._compute(t, batch)
             self._graphs[batch] = graph
         self._graphs[batch].replay()
+
+    @contextmanager
+    def _graph_stream(self) -> Iterator[None]:
+        """Run work on the stream on which graphs are captured, if there will be any.
+
+        Autograd accumulates on the stream of the first pass. If this is the default stream, the
+        capture makes the default stream depend on it, which CUDA refuses.
+        """
+        if self._stream is None:
+            yield
+            return
+        current = torch.cuda.current_stream()
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            yield
+        current.wait_stream(self._stream)
 
     def _compute(self, t: int, batch: int) -> None:
         chunks = self._batches[batch]
