@@ -10,15 +10,21 @@ LOWEST_TESTS := tests/core tests/losses tests/metrics tests/models/test_linear.p
 	tests/models/test_trees.py tests/models/test_kernel.py tests/solvers/test_lbfgs.py \
 	tests/solvers/test_tron.py tests/persist/test_model_file.py tests/cli/test_train.py \
 	tests/contract/test_models.py tests/contract/test_losses.py
+FAST_TESTS := tests/core tests/data tests/losses tests/metrics tests/models tests/solvers \
+	tests/rankers tests/clicks tests/persist tests/explanation tests/export tests/ranklib \
+	tests/engines tests/testing tests/contract/test_losses.py tests/contract/test_loss_parameters.py
 EXTRAS := neural,dask,tune,plot,serve,onnx,xgboost,docs,dev,lint
 
-.PHONY: demo test test-slow test-lowest lint format docs bench reproduce soak wheel setup clean chromium
+.PHONY: demo test test-fast test-slow test-lowest lint format docs bench reproduce soak wheel setup clean chromium
 
 demo: $(VENV)/.core  ## a panel of rankers on embedded data, a table and report.html
 	$(BIN)/rankwright demo
 
 test: $(VENV)/.all chromium  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+test-fast: $(VENV)/.all  ## the tests of single packages, for the work on one of them: three minutes
+	$(BIN)/python -m pytest -n auto $(FAST_TESTS) --ignore tests/rankers/test_structured.py
 
 test-slow: $(VENV)/.all  ## the tests marked slow: simulations of minutes
 	$(BIN)/python -m pytest -n auto -m slow
