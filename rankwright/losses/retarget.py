@@ -53,7 +53,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rankwright.core.jit import kernel
+from rankwright.core.jit import inline_kernel, kernel
 from rankwright.core.order import NO_KEY, first_of_runs, sort_query
 from rankwright.core.parameters import NonNegative
 from rankwright.core.team import owns
@@ -279,7 +279,7 @@ def _hessian(queries, indptr, _s, terms, layout, work, v, out):
                 out[row[p]] = w[p] * (product + c_w * x[p])
 
 
-@kernel
+@inline_kernel
 def _turn(begin, end, cut, w, r, x, ratio, additive):
     """Return the derivative of a pool along x and along a shift of all scores, and its mass.
 
