@@ -430,9 +430,11 @@ class LambdaRank(KernelLoss):
         metric: Any = make_metric(self.metric, label_gain=self.label_gain)
         form = metric.swap_form(data)
         n, longest = data.n_documents, int(data.sizes.max(initial=0))
+        gain = form.gain.view()
+        gain.flags.writeable = False  # as NO_KEY, so that sort_query is compiled once
         terms = _Terms(
             kind=form.kind,
-            gain=form.gain,
+            gain=gain,
             discount=form.weight.copy(),
             cut=form.cut,
             scale=form.scale,
