@@ -268,12 +268,12 @@ class BoundKernel:
             size = np.abs(v).max(initial=0.0)
             if size > 0.0:
                 step = 1e-6 * max(1.0, np.abs(at).max(initial=0.0)) / size
-                lower = np.empty(len(v))
+                lower, per_query = np.empty(len(v)), self.per_query.copy()
                 self._compute(at + step * v, out, None)
                 self._compute(at - step * v, lower, None)
+                self.per_query[:] = per_query
                 out -= lower
                 out /= 2.0 * step
-                self._is_at = False
             return
         if not self._is_at:
             self._compute(at, np.empty(len(v)), None)
@@ -348,7 +348,7 @@ class BoundKernel:
         """Call a kernel for those of the queries lo:hi that have an order."""
         first, last = self._first_ordered[lo], self._first_ordered[hi]
         queries, indptr = self._ordered[first:last], self.layout.indptr
-        if len(queries) < len(self._ordered):
+        if lo > 0 or hi < len(self.weight):  # the caller may run in a thread of the pool itself
             if len(queries):
                 kernel(queries, indptr, *args)
             return

@@ -8,6 +8,7 @@ import pytest
 from small_data import small_data
 
 from rankwright.core.types import Traits
+from rankwright.data.ranking_data import RankingData
 from rankwright.errors import DataError, IncompatibleError
 from rankwright.losses import ListNet, Squared
 from rankwright.losses.base import bound_loss
@@ -77,3 +78,21 @@ def test_without_qid_all_documents_belong_to_one_query():
     assert halves == pytest.approx(np.mean(parts), rel=1e-12)
     with pytest.raises(DataError, match=r"one number per document; their shape is \(1, 4\)"):
         ListNet()([scores], labels)
+
+
+@pytest.mark.parametrize("loss", [ListNet(), Squared()])
+def test_products_with_the_hessian_leave_the_losses_of_queries(loss):
+    bound, s = loss.bind(DATA), np.linspace(0.0, 1.0, DATA.n_documents)
+    bound.grad(s, np.empty(len(s)))
+    before = bound.per_query.copy()
+    bound.hess_vec(s, np.empty(len(s)))
+    np.testing.assert_array_equal(bound.per_query, before)
+
+
+def test_some_queries_are_computed_in_the_thread_of_the_caller(monkeypatch):
+    """Networks ask for queries in threads of the pool, which must not wait for the pool."""
+    monkeypatch.setattr("rankwright.losses.base.map_ranges", lambda *_, **__: pytest.fail("pool"))
+    empty = RankingData.from_arrays(np.zeros((3, 1)), [0, 1, 1], group_sizes=[2, 1])
+    for bound, size in ((ListNet().bind(DATA), 4), (ListNet().bind(empty), 1)):
+        n = bound.layout.begin[-1]
+        bound.grad_queries(0, size, np.zeros(n), np.empty(n))
