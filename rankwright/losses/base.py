@@ -1,6 +1,6 @@
-"""The base class of losses: what they share, so that a loss file is one kernel and its terms.
+"""Base class of losses, so that the file of a loss needs only a kernel and its terms.
 
-The base decides for every loss:
+For every loss,
 
 - the value is the sum over queries of weight times value;
 - a query whose documents all have one grade has no order and contributes nothing;
@@ -175,7 +175,7 @@ class KernelLoss(Part):
 
 
 class Layout(NamedTuple):
-    """The documents of the data, and those of positive weight, which kernels see."""
+    """Boundaries of queries, for all documents and for those of positive weight."""
 
     begin: I64  # first document of each query
     indptr: I64  # first present document of each query
@@ -224,8 +224,8 @@ class BoundKernel:
         is_one = bool((self.weight[self._ordered] == 1.0).all())
         self._row_weight = None if is_one else np.repeat(self.weight, present.sizes)
         self._run = loss.run
-        self._at: F64 | None = None  # scores of the last gradient, where the Hessian is
-        self._is_at = False  # whether the work arrays are those of these scores
+        self._at: F64 | None = None  # scores of the last gradient
+        self._is_at = False  # whether the work arrays belong to the scores self._at
 
     @cached_property
     def _work(self) -> F64:
@@ -423,7 +423,7 @@ def check_queries(lo: int, hi: int, n_queries: int) -> None:
 
 
 def new_random_key(seed: int) -> AnyArray:
-    """Return the random key of a `SampledLoss` at its beginning."""
+    """Return the random key of a `BoundSample` for its first iteration."""
     return np.array([int(seed) % 2**64, 0, 0], np.uint64)
 
 
@@ -448,33 +448,33 @@ def bound_loss(loss: Loss, data: RankingData, *, needs: Sequence[str] = (), **op
 
 
 def device_loss(loss: Loss, bound: Any, torch: Any) -> DeviceLoss | None:
-    """Return a bound loss on the GPU; or None, and warn that it is computed on the CPU."""
-    why = "it is not computed by kernels"
+    """Return a bound loss on the GPU, or warn that it is computed on the CPU and return None."""
+    reason = "it is not computed by kernels"
     try:
         if hasattr(bound, "on_device"):
-            made: DeviceLoss = bound.on_device(torch)
-            return made
+            on_device: DeviceLoss = bound.on_device(torch)
+            return on_device
     except (IncompatibleError, MissingExtraError) as error:
-        why = str(error).rstrip(".")
+        reason = str(error).rstrip(".")
     warnings.warn(
-        f"the loss '{part_name('losses', loss)}' is computed on the CPU, where the scores of each "
-        f"batch are sent: {why}.",
+        f"the loss '{part_name('losses', loss)}' is computed on the CPU, and the scores of each "
+        f"batch are copied there: {reason}.",
         stacklevel=2,
     )
     return None
 
 
 def set_iteration(loss: BoundLoss, t: int) -> None:
-    """Let a loss sample what belongs to iteration ``t``, where it samples anything."""
+    """Use the samples of iteration ``t``, if the loss samples."""
     step = getattr(loss, "set_iteration", None)
     if step is not None:
         step(t)
 
 
 def order_weight(data: RankingData) -> F64:
-    """Return each query's weight, 0 where its documents do not differ in grade.
+    """Return the weight of each query; it is 0 if all its documents have the same grade.
 
-    Documents of weight 0 are as good as absent.
+    Documents of weight 0 are ignored.
 
     Examples
     --------
@@ -499,7 +499,7 @@ def order_weight(data: RankingData) -> F64:
 
 
 def document_weight(data: RankingData) -> F64:
-    """Return each document's weight, 1 where none was given.
+    """Return the weight of each document; without weights in the data, they are 1.
 
     Examples
     --------
@@ -513,9 +513,9 @@ def document_weight(data: RankingData) -> F64:
 
 
 def present_documents(data: RankingData) -> RankingData:
-    """Return the documents of positive weight, without features; ``data`` itself if all have one.
+    """Return the documents of positive weight, without features.
 
-    For losses by rank, to which a document of weight 0 would still hold a place.
+    Without documents of weight 0, this is ``data`` itself.
     """
     row = np.flatnonzero(document_weight(data) > 0.0)
     if len(row) == len(data.y):
@@ -525,7 +525,7 @@ def present_documents(data: RankingData) -> RankingData:
 
 
 def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
-    """Return the documents ``row``, whose queries begin at ``begin``, without their features."""
+    """Return the documents in ``row`` without features; queries begin at ``begin``."""
     return RankingData(
         np.zeros((len(row), 1)),
         data.y[row],
@@ -539,9 +539,9 @@ def without_features(data: RankingData, begin: I64, row: I64) -> RankingData:
 
 
 def rows_by_grade(data: RankingData, *, best_first: bool = False) -> tuple[I64, I64]:
-    """Return where queries begin among the rows of positive weight, and these, grades rising.
+    """Return the rows of positive weight sorted by query and grade, and where queries begin.
 
-    Or falling, with ``best_first``; rows of one grade stay in order.
+    Grades ascend, or descend with ``best_first``. Rows of the same grade keep their order.
     """
     row = np.flatnonzero(document_weight(data) > 0.0)
     query = data.query_of_row()[row]
@@ -552,7 +552,7 @@ def rows_by_grade(data: RankingData, *, best_first: bool = False) -> tuple[I64, 
 
 
 def exp2_of_grades(data: RankingData) -> F64:
-    """Return 2^g of each document, or say that a grade is too high for that."""
+    """Return 2^g of each document; raise if a grade is too high."""
     check_exp2_gains(data.y.max(initial=0.0))
     powers: F64 = np.exp2(data.y)
     return powers

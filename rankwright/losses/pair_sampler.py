@@ -1,10 +1,10 @@
-"""Pairs of documents sampled at random: a query, a document of it, and one that this dominates.
+"""Random pairs of documents: a query, one of its documents, and a document of a lower grade.
 
-Sample number t is a function of the seed and t alone, so a run that stops and goes on samples as if
-it had not stopped. A query is sampled by its weight, the better document by its weight among all
-that dominate some other, the worse one by its weight among all of lower grade. Since samples cut
-the line of cumulated weights, a document of weight 2 is sampled as the same document twice would
-be, where both stand next to each other.
+Sample t depends only on the seed and t, so a resumed run continues with the same samples. The query
+is sampled in proportion to its weight, the better document in proportion to its weight among those
+with a document of a lower grade, and the worse document in proportion to its weight among these.
+Samples are looked up in cumulated weights, so a document of weight 2 is sampled like two equal
+neighbours of weight 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rankwright.losses.pair_sums import GradeBlocks
 
 
 class PairSampler(NamedTuple):
-    """Cumulated weights of queries, and of documents in grade order, to sample pairs by."""
+    """Cumulated weights of queries, and of documents sorted by grade."""
 
     rows: I64
     start: I64
@@ -33,7 +33,7 @@ class PairSampler(NamedTuple):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether any query holds a pair."""
+        """Whether any query has a pair."""
         return bool(self.queries[-1] > 0.0)
 
     @classmethod

@@ -1,31 +1,30 @@
-"""Sums over all pairs of documents whose order is not clear enough, in O(n log n) a query.
+"""Sums over the pairs of documents that violate a margin, in O(n log n) per query.
 
 Documents are grouped by grade (`GradeBlocks`), best first. A document i and a document j of a lower
-grade are **wrong** where the better one does not lead by the margin, v_i < v_j + margin; they are
-then each other's partners. For any x, and for each document p,
+grade are **wrong** if the better one does not lead by the margin, v_i < v_j + margin; each is then
+a partner of the other. For any vector x and each document p,
 
-    lower[p] = sum of x over its partners of lower grades,   higher[p] = of higher grades       (1)
+    lower[p] = sum of x over the partners of p of lower grades,   higher[p] = of higher grades  (1)
 
-Any pairwise hinge, and its Hessian times a vector, is a function of such sums.
+Every pairwise hinge loss, and its Hessian times a vector, is a function of such sums.
 
-Each grade is sorted by v; then neighbouring grades are merged, two by two, then pairs of them, and
-so on, in log2(number of grades) levels. On each level a run of higher grades stands before one of
-lower grades, both with v falling, so that the partners of a document of the first are the head of
-the second, and those of a document of the second are the tail of the first. `find_wrong_pairs`
-keeps, level by level, the order and where head or tail ends; `add_partners` is then running sums
-and a look-up. Real-valued grades cost no more than O(n log n) either.
+Each grade is sorted by v. Then neighbouring grades are merged, then pairs of them, and so on, in
+log2(number of grades) levels. On each level a run of higher grades precedes a run of lower grades,
+and v falls in both. The partners of a document of the first run are therefore a prefix of the
+second, and the partners of a document of the second run are a suffix of the first.
+`find_wrong_pairs` stores the order and the ends of prefixes and suffixes of each level, and
+`add_partners` needs only running sums and these ends. Real-valued grades also take O(n log n).
 
-A pair of grades a above b counts
+A pair of grades a > b has the weight
 
     min(1, a - b)                                                                               (2)
 
-so that whole grades count every pair as 1, and relevance that was estimated, as from clicks, counts
-a pair by the difference: .31 against .30 is hardly a preference. Where that is not 1 for all pairs,
-or a pair of grades has another weight of its own,
+which is 1 for whole grades. For relevance estimated from clicks it is the difference, because .31
+against .30 is hardly a preference. If not all weights are 1, or a pair of grades has the weight
 
     (gain_a - gain_b) (worth_a - worth_b)                                                       (3)
 
-`add_weighted` walks over each two grades instead: O(n x grades), and nothing that could cancel.
+`add_weighted` visits each pair of grades instead, in O(n x grades) and without cancellation.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from rankwright.data.ranking_data import RankingData
 
 @inline_kernel
 def preference(better, worse):
-    """Return (2), what a pair of documents of these grades counts; 0 where they are equal."""
+    """Return the weight (2) of a pair of documents of these grades; 0 if they are equal."""
     return min(abs(better - worse), 1.0)
 
 
