@@ -1,9 +1,8 @@
-"""What every loss promises: `check_loss` runs it on any loss, `loss_checks` lists the properties.
+"""Properties of all losses: `check_loss` checks them for any loss, `loss_checks` lists them.
 
-The data are a few short queries, among them degenerate ones: a single document, one grade alone, no
-document at all. Gradients are compared with finite differences at random scores, where a loss with
-kinks is smooth too. Losses that take no weights of documents say so when they are bound to data
-that have them, by a `UsageError`; they are checked without.
+The data is a few short queries; some have a single document, a single grade or no document.
+Gradients are compared with finite differences at random scores, which are not at the kinks of a
+loss. A loss that raises `UsageError` for data with weights of documents is checked without them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CHECKS: list[tuple[Check, tuple[str, ...], tuple[str, ...]]] = []
 
 
 def check_loss(loss: Any) -> None:
-    """Raise `ContractError` unless ``loss`` keeps what every loss promises.
+    """Raise `ContractError` unless ``loss`` has the properties of all losses.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def check_loss(loss: Any) -> None:
 
 
 def loss_checks(loss: Any) -> list[Check]:
-    """Return the properties that ``loss`` must have, by what its traits claim.
+    """Return the checks of the properties that ``loss`` must have, given its traits and methods.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def _has(loss: Any, need: str) -> bool:
 
 
 def _promised(*needs: str, without: tuple[str, ...] = ()) -> Callable[[Check], Check]:
-    """Make a function a check of the losses that claim the traits ``needs``."""
+    """Register a check for the losses with the traits and methods ``needs``."""
 
     def listed(check: Check) -> Check:
         _CHECKS.append((check, needs, without))
@@ -110,7 +109,7 @@ def random_scores(data: RankingData, seed: int = 0, size: float = 1.0) -> F64:
 
 
 def value_and_grad(bound: Any, s: F64) -> tuple[float, F64]:
-    """Return value and gradient; the array is full of NaN before."""
+    """Return value and gradient, written to an array of NaN."""
     grad = np.full(len(s), np.nan)
     return bound.grad(s, grad), grad
 
@@ -138,7 +137,7 @@ def many_queries() -> RankingData:
 
 
 def takes_weights(loss: Any) -> bool:
-    """Whether a loss takes weights of documents; one that does not refuses them by a sentence."""
+    """Return whether a loss supports weights of documents."""
     try:
         loss.bind(graded(GRADES, sample_weight=WEIGHT))
     except UsageError:
@@ -147,7 +146,7 @@ def takes_weights(loss: Any) -> bool:
 
 
 def _weighted(loss: Any, weight: F64 = WEIGHT, **arrays: Any) -> RankingData:
-    """Return the queries with weights of documents, where the loss takes them."""
+    """Return the queries with weights of documents, if the loss supports them."""
     own = {"sample_weight": weight} if takes_weights(loss) else {}
     return graded(GRADES, **own, **arrays)
 
@@ -157,7 +156,7 @@ def _weighted(loss: Any, weight: F64 = WEIGHT, **arrays: Any) -> RankingData:
 
 @_promised()
 def check_traits(loss: Any) -> None:
-    """The traits are those of `Traits`, and what they claim is there."""
+    """The traits are a `Traits`, and the methods that they imply exist."""
     traits: Any = getattr(loss, "traits", None)
     require(hasattr(loss, "bind"), "it has no method bind(data).")
     require(isinstance(traits, Traits), "traits must be rankwright.losses.Traits.")
@@ -206,7 +205,7 @@ def check_methods_agree(loss: Any) -> None:
 
 @_promised("grad_queries")
 def check_queries(loss: Any) -> None:
-    """Some queries alone have the value and the gradient that they have among all."""
+    """Value and gradient of some queries are the same as among all queries."""
     data = graded(GRADES)
     bound = loss.bind(data)
     s = random_scores(data)
@@ -334,7 +333,7 @@ def check_downhill(loss: Any) -> None:
 
 @_promised("targets")
 def check_targets(loss: Any) -> None:
-    """The loss to its own targets, held fixed, has the gradient of the loss."""
+    """With the targets of the loss held fixed, the gradient is that of the loss."""
     data = graded(GRADES)
     bound = loss.bind(data)
     s = random_scores(data)
@@ -348,7 +347,7 @@ def check_targets(loss: Any) -> None:
 
 @_promised("concave_part")
 def check_difference(loss: Any) -> None:
-    """The loss is its convex part less its concave part, and both are convex."""
+    """The loss is the difference of its two parts, and both are convex."""
     data = graded(GRADES)
     bound = loss.bind(data)
     s = random_scores(data)
@@ -429,7 +428,7 @@ def check_ties(loss: Any) -> None:
 
 @_promised()
 def check_sum_over_queries(loss: Any) -> None:
-    """The loss is the sum over queries, each of its own."""
+    """The loss is the sum of the losses of single queries."""
     data = graded(GRADES)
     s = random_scores(data)
     value, grad = value_and_grad(loss.bind(data), s)
@@ -452,7 +451,7 @@ def check_sum_over_queries(loss: Any) -> None:
 
 @_promised()
 def check_queries_without_order(loss: Any) -> None:
-    """Queries of one grade, of one document and of none contribute exactly nothing."""
+    """Queries with one grade, one document or no document contribute exactly nothing."""
     data = graded([[1, 1, 1], [2], [], [0, 0]])
     bound = loss.bind(data)
     value, grad, curv = with_curvature(bound, random_scores(data))
@@ -494,7 +493,7 @@ def check_query_weights(loss: Any) -> None:
 
 @_promised(without=("stochastic",))
 def check_absent_documents(loss: Any) -> None:
-    """A document of weight 0 is as good as absent, or sample_weight is refused by a sentence."""
+    """A document of weight 0 has no effect, or sample_weight is refused."""
     if not takes_weights(loss):
         return
     weight = np.array([1.0, 0, 2, 1, 1, 2, 1, 0, 1, 1, 2, 0, 1, 0, 2, 1, 2])
@@ -550,7 +549,7 @@ def check_threads(loss: Any) -> None:
 
 @_promised("stochastic")
 def check_iterations(loss: Any) -> None:
-    """What is sampled depends on the iteration alone, and a state brings it back."""
+    """Samples depend only on the iteration, and a state restores them."""
     data = graded([[2, 0, 1, 1, 0, 3, 2, 2, 1, 0, 0, 4], [1, 0]])
     s = random_scores(data)
     first, other = loss.bind(data), loss.bind(data)
